@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -33,3 +34,24 @@ def test_every_package_of_the_test_extra_is_installed():
 
 def test_an_absent_package_is_seen():
     assert absent(["pytest>=8.3", "no-such-package>=1"]) == ["no-such-package"]
+
+
+TOP = re.compile(r"^(?:import (?=\w+(?: as \w+|[\w.]*)?$)|from (?=[\w.]+ import ))(\w+)", re.M)
+NAMES = {"scikit_learn": "sklearn", "pillow": "PIL"}
+
+
+def test_files_import_nothing_at_their_top_that_an_empty_environment_lacks():
+    wanted = (re.match(r"[\w.-]+", text)[0] for text in PROJECT["project"]["dependencies"])
+    names = {name.replace("-", "_") for name in wanted}
+    known = {NAMES.get(name, name) for name in names} | set(sys.stdlib_module_names)
+    # what comes with those, and pytest, which loads the plugin itself
+    known |= {"castalia", "joblib", "threadpoolctl", "markupsafe", "click", "pytest"}
+    source = Path(__file__).parents[1] / "src" / "castalia"
+    found = {
+        (str(file.relative_to(source)), name)
+        for file in source.rglob("*.py")
+        if not file.name.endswith("_kernels.py") and "integrations" not in file.parts
+        for name in TOP.findall(file.read_text(encoding="utf-8"))
+        if name not in known
+    }
+    assert found == set()

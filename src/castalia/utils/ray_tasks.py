@@ -7,6 +7,7 @@ or its machine is gone.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
@@ -15,7 +16,6 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from joblib.parallel import AutoBatchingMixin, ParallelBackendBase, SequentialBackend
 
 from castalia import __version__
@@ -197,7 +197,8 @@ def _opened(value: Any) -> Any:
 
 def _size(value: Any) -> int:
     """Return the bytes of an array or a table; of others, none."""
-    if isinstance(value, pd.DataFrame | pd.Series):
+    pandas = sys.modules.get("pandas")  # no frame where it is not loaded
+    if pandas is not None and isinstance(value, pandas.DataFrame | pandas.Series):
         return int(np.sum(value.memory_usage(index=False)))
     return value.nbytes if isinstance(value, np.ndarray) else 0
 
