@@ -201,12 +201,9 @@ def test_a_table_of_one_value_a_column_is_refused(place):
     assert "must have a column to learn from" in done.output
 
 
-def test_a_grid_has_a_limit(monkeypatch, tmp_path):
-    from castalia.method.synthesis import sample_files
-
-    monkeypatch.setattr(sample_files, "MOST_TILES", 3)
+def test_a_grid_that_is_too_large_is_refused_before_anything_is_drawn(tmp_path):
     model = Endless()
     model.adapter_ = type("", (), {"shape": (1, 2, 2)})
-    model.sample_blocks = lambda *args, **kwargs: iter([np.zeros((4, 2, 2))])
-    with pytest.raises(InvalidParameter, match="3 images at most; got 4"):
-        write_samples(model, 4, tmp_path / "x.png")
+    with pytest.raises(InvalidParameter, match="10,000 images at most; got 10,001"):
+        write_samples(model, 10_001, tmp_path / "x.png")
+    assert model.most == 0

@@ -88,6 +88,10 @@ def write_samples(
         raise InvalidParameter(
             f"sample: `out` must end in {listing(endings)} for {what}; got '{path}'."
         )
+    if ending == ".png" and n > MOST_TILES:
+        raise InvalidParameter(
+            f"sample: a grid must have {MOST_TILES:,} images at most; got {n:,}. Write an .npz file."
+        )
     with writing("sample", path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as file:
@@ -144,14 +148,8 @@ def _arrays(blocks: Iterator[np.ndarray], file: BinaryIO) -> None:
 def _grid(blocks: Iterator[np.ndarray], file: BinaryIO) -> None:
     from PIL import Image
 
-    drawn = np.concatenate(list(blocks))
-    if len(drawn) > MOST_TILES:
-        raise InvalidParameter(
-            f"sample: a grid must have {MOST_TILES:,} images at most; got {len(drawn):,}. Write an "
-            ".npz file."
-        )
     whole = io.BytesIO()
-    Image.fromarray(image_grid(drawn)).save(whole, "png")
+    Image.fromarray(image_grid(np.concatenate(list(blocks)))).save(whole, "png")
     file.write(whole.getvalue())
 
 
