@@ -77,8 +77,8 @@ def _draw(ax: Any, start: MAML, x: np.ndarray, y: np.ndarray) -> None:
     line, order = np.linspace(-4, 4, 200)[:, None], np.argsort(x[:, 0])
     ax.plot(x[order, 0], y[order], ":", color=INK, lw=1, label="the sine")
     ax.plot(x[:SHOTS, 0], y[:SHOTS], "o", color=INK, ms=5)
-    for steps, colour in ((0, COLOURS[1]), (1, COLOURS[0])):
+    for steps, name, colour in ((0, "before", COLOURS[1]), (1, "after a step", COLOURS[0])):
         said = start.adapt(x[:SHOTS], y[:SHOTS], steps).predict(line)
-        ax.plot(line[:, 0], said, color=colour, label=f"after {steps} steps")
+        ax.plot(line[:, 0], said, color=colour, label=name)
     ax.set(xlabel="x", ylabel="y")
     caption(ax)

@@ -19,8 +19,9 @@ from castalia.models.control.environments import Environment
 from castalia.protocols import Rows
 from castalia.utils.imports import require
 from castalia.utils.seeds import derive
+from castalia.utils.text import shorten
 
-__all__ = ["Crew", "Experience", "as_numbers", "begun", "opened", "state_width", "stepped"]
+__all__ = ["Crew", "Experience", "as_numbers", "begun", "opened", "shown", "state_width", "stepped"]
 
 Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
@@ -42,9 +43,17 @@ def begun(owner: str, world: Any, seed: int | None = None) -> Any:
         raise _raised(owner, world, "reset()", error) from error
 
 
+def shown(owner: str, world: Any) -> Any:
+    """Return what a world shows of itself, None where it shows nothing."""
+    try:
+        return world.render() if hasattr(world, "render") else None
+    except Exception as error:
+        raise _raised(owner, world, "render()", error) from error
+
+
 def _raised(owner: str, world: Any, call: str, error: Exception) -> InvalidData:
     return InvalidData(
-        f"{owner}: the world must be reset, and answer every action of its `action_space`; "
+        f"{owner}: the world must begin, show itself and answer every action it has; "
         f"`{type(world).__name__}.{call}` raised {type(error).__name__}: {error}."
     )
 
@@ -57,7 +66,8 @@ def opened(owner: str, world: Any, **settings: Any) -> Environment:
             world = gymnasium.make(world, **settings)
         except gymnasium.error.Error as error:
             raise InvalidParameter(
-                f"{owner}: the world must be one that Gymnasium knows; got {world!r}."
+                f"{owner}: the world must be one that Gymnasium knows; got {world!r}: "
+                f"{shorten(' '.join(str(error).split()), 160)}"
             ) from error
     spaces = [getattr(world, f"{kind}_space", None) for kind in ("observation", "action")]
     seen = hasattr(spaces[0], "n") or getattr(spaces[0], "shape", None)

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from castalia.errors import InvalidParameter
-from castalia.models.control.experience import begun, opened, stepped
+from castalia.models.control.experience import begun, opened, shown, stepped
 
 __all__ = ["record"]
 
@@ -59,10 +59,10 @@ def record(agent: Any, world: Any, path: str | Path, *, seed: int = 0, every: in
 
 
 def _image(world: Any) -> Image.Image:
-    shown = world.render() if hasattr(world, "render") else None
-    if not (isinstance(shown, np.ndarray) and shown.dtype == np.uint8 and shown.ndim == 3):
+    found = shown("record", world)
+    if not (isinstance(found, np.ndarray) and found.dtype == np.uint8 and found.ndim == 3):
         raise InvalidParameter(
             "record: the world must have a `render` that returns an image (H, W, 3) of bytes; got "
-            f"{type(world).__name__}, whose `render` gives {type(shown).__name__}."
+            f"{type(world).__name__}, whose `render` gives {type(found).__name__}."
         )
-    return Image.fromarray(shown)
+    return Image.fromarray(found)
