@@ -34,7 +34,7 @@ def convolution(x: Tensor, weight: Tensor, bias: Tensor | None, padding: int) ->
     found = rows @ weight.flatten(1).T
     if bias is not None:
         found = found + bias
-    return found.permute(0, 3, 1, 2)
+    return found.permute(0, 3, 1, 2).contiguous()  # channels last is not for vmap
 
 
 class ConvolutionProducts(TorchFunctionMode):
