@@ -68,6 +68,8 @@ def learnt(seed: int, taught: bool, quick: bool) -> float:
     model: Any = student(seed, quick)
     if taught:
         teacher = castalia.load(home())
+        if torch.cuda.is_available():
+            teacher.module_.cuda()  # it answers for 60,000 images
         model = Distill(model, teacher=teacher, temperature=4.0, share=0.9, random_state=seed)
     found = 100 * float(model.fit(X, y).score(held, truth))
     print(f"seed {seed}, {'taught' if taught else 'alone'}: {found:.2f}", flush=True)
