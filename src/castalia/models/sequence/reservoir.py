@@ -23,7 +23,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigs
 from torch import Tensor
 
 from castalia.errors import InvalidParameter
-from castalia.nn.graph.sparse_features import csr_tensor
+from castalia.nn.graph.sparse_products import csr_tensor
 
 __all__ = ["ACTIVATIONS", "TOPOLOGIES", "Reservoir", "random_reservoir", "spectral_radius"]
 

@@ -6,7 +6,6 @@ Shapes: N nodes, E edges.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor
 
 from castalia.errors import InvalidData
-from castalia.nn.graph.sparse_products import product, weighted_product
+from castalia.nn.graph.sparse_products import csr_tensor, product, weighted_product
 
 __all__ = ["Adjacency"]
 
@@ -172,11 +171,7 @@ class Adjacency:
     def weighted_matrix(self, weight: Tensor) -> Tensor:
         """Return torch's matrix of these edges with other weights, (E,)."""
         shape = (self.nodes, self.nodes)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-            return torch.sparse_csr_tensor(
-                self.pointer, self.source, weight, size=shape, check_invariants=False
-            )
+        return csr_tensor(self.pointer, self.source, weight, shape)
 
     def __matmul__(self, x: Tensor) -> Tensor:  # (N, F)
         """Return A x, (N, F), with the masks of the messages."""

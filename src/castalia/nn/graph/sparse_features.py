@@ -6,7 +6,6 @@ zero is a zero. Shapes: N nodes, D features, V values, O outputs.
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -14,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from castalia.nn.graph.sparse_products import exactly
+from castalia.nn.graph.sparse_products import csr_tensor, exactly
 
-__all__ = ["SparseFeatures", "csr_tensor", "dense_features", "dropped", "linear"]
+__all__ = ["SparseFeatures", "dense_features", "dropped", "linear"]
 
 
 class _Transposes(Protocol):
@@ -135,13 +134,6 @@ class SparseFeatures:
         """Return X^T as torch's sparse matrix."""
         pointer, rows, order = self._turned
         return csr_tensor(pointer, rows, self.values[order], (self.width, len(self)))
-
-
-def csr_tensor(pointer: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return torch's sparse matrix of these rows, unchecked."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(pointer, columns, values, size=shape, check_invariants=False)
 
 
 def dropped(x: Tensor | SparseFeatures, p: float, training: bool) -> Any:

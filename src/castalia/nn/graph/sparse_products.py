@@ -6,12 +6,21 @@ Shapes: N nodes, E edges, F features, H heads.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-__all__ = ["edge_sources", "edge_targets", "exactly", "product", "target_sum", "weighted_product"]
+__all__ = [
+    "csr_tensor",
+    "edge_sources",
+    "edge_targets",
+    "exactly",
+    "product",
+    "target_sum",
+    "weighted_product",
+]
 
 
 class Edges(Protocol):
@@ -40,6 +49,14 @@ class Edges(Protocol):
 
     def weighted_matrix(self, weight: Tensor) -> Tensor:
         """Return torch's sparse matrix with other weights."""
+
+
+def csr_tensor(pointer: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return torch's sparse matrix of these rows, unchecked."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")
+        return torch.sparse_csr_tensor(pointer, columns, values, size=shape, check_invariants=False)
 
 
 def exactly(matrix: Tensor, x: Tensor) -> Tensor:
