@@ -1,12 +1,13 @@
 """Processes that train together: their memory, their exchange, and what is left when one is killed.
 
 ``python -m evidence.ranks NAME…``, of the names of ``PARTS``: ``memory`` (``SIZE="dim depth"``),
-``exchange``, ``restarts`` (``KILLS=60``).
+``exchange``, ``restarts`` (``KILLS=60``, ``PAUSE=1`` seconds between two on average).
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import signal
@@ -150,87 +151,97 @@ def exchange() -> None:
 
 # ---- ranks that are killed -------------------------------------------------------------------
 
-LIFE = """
-import json, os, sys, time
-from pathlib import Path
-import numpy as np
-import castalia
-from castalia import MLPRegressor, Training
-home = Path(sys.argv[1])
-class Slow(castalia.Callback):
-    def on_batch_end(self, state):
-        time.sleep(0.01)
-source = np.random.default_rng(0)
-X = source.normal(size=(640, 8))
-training = Training(run=home / "run", checkpoint_every=5, verbose=False, watch=False,
-    validation=0, callbacks=[Slow()], precision="float64", strategy="ddp")
-model = MLPRegressor(hidden=(16,), epochs=int(sys.argv[2]), batch_size=32, random_state=0,
-    training=training).fit(X, X[:, 0] * X[:, 1])
-if os.environ["RANK"] == "0":
-    weights = [w.tolist() for w in model.module_.state_dict().values()]
-    lines = [[line["epoch"], line["loss"]] for line in model.history_]
-    (home / "found.json").write_text(json.dumps([weights, lines]))
-"""
+
+def life(home: str, epochs: int) -> None:
+    """Train as one of the ranks; the first writes what came out."""
+    import numpy as np
+
+    from castalia import Callback, MLPRegressor, Training
+
+    class Slow(Callback):
+        def on_batch_end(self, state: Any) -> None:
+            time.sleep(0.01)
+
+    X = np.random.default_rng(0).normal(size=(640, 8))
+    training = Training(run=f"{home}/run", checkpoint_every=5, callbacks=[Slow()], strategy="ddp")
+    training.set_params(verbose=False, watch=False, validation=0, precision="float64")
+    training.set_params(device="cpu")
+    model = MLPRegressor(hidden=(16,), epochs=epochs, batch_size=32, random_state=0)
+    model.set_params(training=training).fit(X, X[:, 0] * X[:, 1])
+    if os.environ["RANK"] == "0":
+        weights = [w.tolist() for w in model.module_.state_dict().values()]
+        lines = [[line["epoch"], line["loss"]] for line in model.history_]
+        Path(home, "found.json").write_text(json.dumps([weights, lines]))
 
 
 def restarts() -> None:
-    """Kill a rank under torchrun at random instants; torchrun starts all ranks again."""
-    kills = int(os.environ.get("KILLS", 60))
-    seconds, epochs = float(os.environ.get("SECONDS_BETWEEN", 4)), str(max(20, 6 * kills))
-    source, began = random.Random(0), time.monotonic()
-    limit = float(os.environ.get("LIMIT", 1e9))
+    """Kill a rank at random instants; torchrun's agent starts all of them again."""
+    kills, pause = int(os.environ.get("KILLS", 60)), float(os.environ.get("PAUSE", 1))
+    epochs = int(os.environ.get("EPOCHS", 5 * kills))
+    source, began, done = random.Random(0), time.monotonic(), 0
     with tempfile.TemporaryDirectory() as name:
-        home, script = Path(name), Path(name) / "life.py"
-        script.write_text(LIFE)
-        for each in ("alone", "killed"):
-            (home / each).mkdir()
-        alone = _torchrun(script, home / "alone", epochs, 0)
-        running = _torchrun(script, home / "killed", epochs, 10 * kills)
-        done = early = 0
-        while running.poll() is None and done < kills and time.monotonic() - began < limit:
-            time.sleep(source.expovariate(1 / seconds))
-            ranks = _ranks(running.pid)
-            if ranks:
-                early += not (home / "killed" / "run").exists()
+        homes = [Path(name) / each for each in ("alone", "killed")]
+        for home in homes:
+            home.mkdir()
+        alone = _agent(homes[0], epochs, 0)
+        running = _agent(homes[1], epochs, 10 * kills)
+        while done < kills and not _ended(running):
+            time.sleep(source.expovariate(1 / pause))
+            if ranks := _ranks(running):
                 os.kill(source.choice(ranks), signal.SIGKILL)
                 done += 1
-                print(
-                    f"{time.monotonic() - began:.0f} s: {done} kills", file=sys.stderr, flush=True
-                )
-        codes = [running.wait(), alone.wait()]
-        found = [
-            json.loads((home / each / "found.json").read_text()) for each in ("alone", "killed")
-        ]
-    equal = "yes" if found[0] == found[1] else "NO"
-    once = [line[0] for line in found[1][1]] == [line[0] for line in found[0][1]]
-    row = [str(done), epochs, equal, "yes" if once else "NO", str(codes), str(early)]
-    columns = ("kills", "epochs", "equal to the training alone", "each epoch once", "exit", "early")
-    print_table("Ranks under torchrun, killed", columns, [row])
+                print(f"{time.monotonic() - began:.0f} s: {done}", file=sys.stderr, flush=True)
+        for process in (alone, running):
+            os.waitpid(process, 0)
+        one, other = (json.loads((home / "found.json").read_text()) for home in homes)
+    seconds = f"{time.monotonic() - began:.0f}"
+    lines = [[line[0] for line in found[1]] for found in (one, other)]
+    once = "yes" if lines[0] == lines[1] else "NO"
+    row = [str(done), str(epochs), "yes" if one == other else "NO", once, seconds]
+    columns = ("kills", "epochs", "weights and losses equal", "each epoch once", "s")
+    print_table("Ranks under torchrun's agent, killed", columns, [row])
 
 
-def _torchrun(script: Path, home: Path, epochs: str, restarts: int) -> subprocess.Popen[bytes]:
-    words = ["--nproc-per-node", "2", "--max-restarts", str(restarts), "--rdzv-backend", "c10d"]
-    words += ["--rdzv-endpoint", "localhost:0", "--monitor-interval", "0.1"]
-    command = [sys.executable, "-m", "torch.distributed.run", *words, str(script)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.Popen(
-        [*command, str(home), epochs], env=environment, stderr=subprocess.DEVNULL
+def _agent(home: Path, epochs: int, restarts: int) -> int:
+    """Start torchrun's agent, which forks two ranks, so that a restart imports nothing again."""
+    import castalia.models.dense  # noqa: F401  before the fork
+
+    process = os.fork()
+    if process:
+        return process
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    os.environ["OMP_NUM_THREADS"] = "1"
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # kills are no news
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=2,
+        run_id=home.name,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        max_restarts=restarts,
+        monitor_interval=0.1,
+        start_method="fork",
     )
-
-
-def _ranks(launcher: int) -> list[int]:
-    """Return the processes that a launcher has started."""
-    found = Path(f"/proc/{launcher}/task/{launcher}/children")
-    threads = Path(f"/proc/{launcher}/task").glob("*/children") if found.exists() else []
-    children = [int(word) for path in threads for word in path.read_text().split()]
-    return [child for child in children if _is_rank(child)]
-
-
-def _is_rank(process: int) -> bool:
+    code = 1
     try:
-        return b"life.py" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return False
+        elastic_launch(config, life)(str(home), epochs)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _ended(process: int) -> bool:
+    return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def _ranks(agent: int) -> list[int]:
+    """Return the processes that an agent has forked."""
+    found = []
+    for path in Path(f"/proc/{agent}/task").glob("*/children"):
+        found += [int(word) for word in path.read_text().split()]
+    return found
 
 
 PARTS: dict[str, Callable[[], Any]] = {

@@ -14,7 +14,7 @@ from castalia import DeepEnsemble, FederatedAveraging, MLPClassifier, Training, 
 from castalia.errors import CastaliaError, InvalidParameter, MissingPackage
 from castalia.tune import RandomSearch, Uniform
 from castalia.tune.trial_table import TrialTable
-from castalia.utils import ray_tasks
+from castalia.utils import ray_tasks, worker_cluster
 from castalia.utils.joblib_backend import runs_elsewhere
 from castalia.utils.text import public
 from castalia.utils.worker_cluster import held
@@ -263,8 +263,18 @@ def test_fewer_devices_than_a_task_needs_are_named(ray):
         cluster(gpus=1).__enter__()
 
 
+def test_a_head_that_nobody_answers_for_is_refused_at_once(ray, monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    for address in ("127.0.0.1:1", "ray://me:secret@127.0.0.1:1"):
+        with pytest.raises(InvalidParameter, match="127.0.0.1:1': nothing answers there") as caught:
+            cluster(address).__enter__()
+        assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize("error", [ConnectionError, RuntimeError])
 def test_a_dead_head_is_named_without_its_password(ray, monkeypatch, error):
+    monkeypatch.setattr(worker_cluster, "_reach", lambda address: None)
+
     def dead(address, **options):
         raise error(f"ray client connection timeout at {address}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -54,7 +54,7 @@ def joint_fit(est: Any, training: Training, *rows: Any) -> None:
         for rank in range(workers)
     )
     fitted = Parallel(n_jobs=workers, batch_size=1, pre_dispatch="all")(ranks)[0]
-    vars(est).update(vars(fitted))
+    vars(est).update(vars(deepcopy(fitted)))  # what comes from Ray's store cannot be written to
     est.training = given
 
 

@@ -255,10 +255,12 @@ class FullyShardedParallel(DataParallel):
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import CPUOffloadPolicy
 
-        device, found = self.device.type, dict[str, Any]()
-        if self.shard is not None:
-            shape = (self.world // self.shard, self.shard)
-            found["mesh"] = init_device_mesh(device, shape, mesh_dim_names=("copies", "shards"))
+        device, every = self.device.type, self.shard or self.world
+        first = self.shard is None  # one axis: all processes divide the weights
+        shape = (self.world // every, every)[first:]
+        names = ("copies", "shards")[first:]
+        # torch would take the machine's GPUs, also for a training on its CPUs
+        found: dict[str, Any] = {"mesh": init_device_mesh(device, shape, mesh_dim_names=names)}
         if self.offload:
             found["offload_policy"] = CPUOffloadPolicy(pin_memory=device == "cuda")
         return found

@@ -6,6 +6,8 @@ one context serves local processes and a cluster.
 
 from __future__ import annotations
 
+import re
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -19,6 +21,8 @@ from castalia.utils.ray_tasks import RayTasks, Stored
 from castalia.utils.text import public, shorten
 
 __all__ = ["cluster", "held"]
+
+WAIT = 10.0  # seconds for a head to answer
 
 
 @contextmanager
@@ -83,16 +87,29 @@ def _ray(address: str, workers: int | None) -> Iterator[None]:
         if address == "local":
             ray.init(num_cpus=workers, include_dashboard=False, **options)
         else:
+            _reach(address)
             ray.init(address=address, **options)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError, ImportError) as error:
         raise InvalidParameter(
             f"cluster: `address` must be that of a Ray cluster that answers; got "
-            f"'{public(address)}': {shorten(public(error), 160)}."
+            f"'{public(address)}': {shorten(public(error), 160).rstrip('.')}."
         ) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Raise ConnectionError where nobody listens: Ray would try for minutes."""
+    match = re.fullmatch(r"(?:ray://)?(?:[^/@]*@)?([^/:@]+):(\d+)", address)
+    if match is None:
+        return
+    try:
+        socket.create_connection((match[1], int(match[2])), WAIT).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConnectionError(f"nothing answers there ({reason})") from error
 
 
 def held(value: Any) -> Callable[[], Any]:
