@@ -11,6 +11,7 @@ from tests.processes import ALONE, run_code
 
 from castalia import MLPRegressor, Training
 from castalia.errors import InvalidParameter
+from castalia.train.strategy import join_processes
 
 SCRIPT = Path(__file__).with_name("together.py")
 CASES = ["plain", "weights", "accumulation", "clipping", "values", "plateau", "decay"]
@@ -63,6 +64,13 @@ def test_a_training_that_starts_its_processes_ends_as_one_in_one_process(results
     first, second = results[-2:]
     np.testing.assert_allclose(flat(first), flat(results[0]["plain"]), rtol=0, atol=1e-10)
     assert "WORLD_SIZE" not in second  # the process may be used for other work
+
+
+def test_more_processes_than_gpus_are_refused(monkeypatch):
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(InvalidParameter, match="there are 3 processes or more, .* sees 2 GPUs"):
+        join_processes(torch.device("cuda"))
 
 
 def test_processes_that_cannot_all_run_at_a_time_are_refused():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache
@@ -28,6 +29,7 @@ from castalia.train.network_blocks import blocks
 from castalia.train.shared_moments import ordinary_moments, shared_moments
 from castalia.train.training import Training
 from castalia.utils.process_ranks import rank_and_world
+from castalia.utils.text import plural
 
 __all__ = [
     "DataParallel",
@@ -352,6 +354,13 @@ def join_processes(device: torch.device, *, offload: bool = False) -> None:
     """Meet the processes that ``torchrun`` started, unless that was done before."""
     if not dist.is_initialized():
         name = "nccl" if device.type == "cuda" else "gloo"
+        place, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+        if name == "nccl" and place >= there:
+            raise InvalidParameter(
+                f"Training: every process of a machine needs a GPU of its own; there are "
+                f"{place + 1} processes or more, and torch sees {plural(there, 'GPU')}. Start "
+                "fewer (--nproc-per-node, `workers`), or use device='cpu'."
+            )
         name = "cpu:gloo,cuda:nccl" if offload and name == "nccl" else name
         dist.init_process_group(name, timeout=PATIENCE)
         atexit.register(_leave)
