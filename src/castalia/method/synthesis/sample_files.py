@@ -90,7 +90,8 @@ def write_samples(
         )
     if ending == ".png" and n > MOST_TILES:
         raise InvalidParameter(
-            f"sample: a grid must have {MOST_TILES:,} images at most; got {n:,}. Write an .npz file."
+            f"sample: a grid must have {MOST_TILES:,} images at most; got {n:,}. "
+            "Write an .npz file."
         )
     with writing("sample", path):
         path.parent.mkdir(parents=True, exist_ok=True)
