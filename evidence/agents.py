@@ -26,9 +26,9 @@ def agents(seed: int, quick: bool) -> dict[str, Any]:
     """Return both, with settings fixed beforehand."""
     training = Training(schedule="linear_decay", device="cpu")
     return {
-        "DQN": DQN(  # nearly greedy in the end: what is asked for afterwards is then what it saw
-            epochs=3 if quick else 400, hidden=(128, 128), lr=1e-3, memory=100_000, explore=0.01,
-            ramp=0.1, training=training, random_state=seed,
+        "DQN": DQN(
+            epochs=3 if quick else 200, hidden=(128, 128), lr=1e-3, training=training,
+            random_state=seed,
         ),
         "PolicyGradient, PPO": PolicyGradient(
             epochs=3 if quick else 400, steps=32, repeat=20, trace=0.8, discount=0.98, lr=1e-3,
