@@ -216,6 +216,8 @@ class Watcher(Callback):
         reading = seen.reading
         look.loss, look.stale = seen.loss, False
         reading.fill(look)
+        if not self.record.looks:  # the weights are those of the start
+            self.parameters.find_recurrent(layer for layer, *_ in look.structure)
         self.record.data_normalised |= reading.data_normalised
         self.record.used |= reading.used
         if reading.opaque:

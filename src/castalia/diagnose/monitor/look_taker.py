@@ -74,6 +74,8 @@ class LookTaker:
         ending.outputs = (
             outputs if outputs is not None else facts.tensor(step.logged.get("outputs"))
         )
+        if not self.record.looks:  # the weights are those of the start
+            self.parameters.find_recurrent(layer for layer, *_ in reading.structure)
         self.numbers.want(*reading.begin(look))
         look.size = facts.rows(step.inputs, ending.outputs, targets)
         self.record.data_normalised |= reading.data_normalised

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,6 +21,7 @@ from castalia.diagnose.record import Record, Weight
 
 __all__ = ["Parameters", "plain"]
 
+RECURRENT = ("RNN", "RNNCell")  # whose square matrix is applied again and again
 STARTED = 64  # numbers of each parameter kept from the start
 
 
@@ -63,6 +65,17 @@ class Parameters:
         known |= {name: _weight(name, p, owners.get(name, "")) for name, p in new.items()}
         self.record.weights = [known[name] for name in found]
         self.find_optimized()
+
+    def find_recurrent(self, calls: Iterable[str]) -> None:
+        """Take the spectral radius of layers that are called more than once in one pass.
+
+        Eigenvalues of many large matrices take long; of most layers nobody asks for them.
+        """
+        several = {layer for layer, n in Counter(calls).items() if n > 1}
+        for weight in self.record.weights:
+            known = weight.radius is not None or weight.name not in self.named
+            if not known and weight.name.rpartition(".")[0] in several:
+                weight.radius = spectral_radius(self.named[weight.name])
 
     def find_optimized(self) -> None:
         """Note which parameters some optimizer holds: groups may be added at any time."""
@@ -144,7 +157,8 @@ def _weight(name: str, parameter: nn.Parameter, owner: str) -> Weight:
     matrix = parameter.ndim >= 2 and parameter.shape[0] > 1
     rows = equal_rows(parameter) if matrix else None
     shape, trainable = tuple(parameter.shape), parameter.requires_grad
-    return Weight(name, shape, trainable, False, owner, rows, radius=spectral_radius(parameter))
+    radius = spectral_radius(parameter) if owner in RECURRENT else None
+    return Weight(name, shape, trainable, False, owner, rows, radius=radius)
 
 
 def _held(optimizers: Iterable[Any]) -> set[int]:
