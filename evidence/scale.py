@@ -423,10 +423,12 @@ def _timed(work: Callable[[], Any]) -> float:
 
 # ---- on paper --------------------------------------------------------------------------------
 
-PARAMETERS, GPUS, NODE = 10e9, 512, 8
+PARAMETERS, GPUS = 10e9, 512
 CONTEXT, BATCH, LAYERS, WIDTH = 2048, 4e6, 36, 4800  # BATCH in tokens
 FLOPS, SHARE = 989e12, 0.4  # of an H100 in bf16, and how much of it a training gets
-LINK, DISK = 50 * GB, 5 * GB  # bytes a second of a GPU to other nodes, and of a node to its disk
+LINK = 50 * GB  # bytes a second of a GPU to other nodes
+WRITTEN = 0.5 * GB  # bytes of a checkpoint that a process writes in a second, as measured
+HELD = 20  # bytes a parameter of DDP at 1.25 B parameters, as measured: 16, and gradients in flight
 LIFE = 50_000 * 3600.0  # seconds between two faults of one GPU
 
 
@@ -438,19 +440,19 @@ def paper(quick: bool) -> None:
     traffic = 3 * 2 * PARAMETERS * (GPUS - 1) / GPUS  # gather twice, scatter once, bf16
     exchange = traffic / LINK
     state = 16 * PARAMETERS  # weight, gradient and two moments in float32
-    gathered = 12 * PARAMETERS / (DISK)  # one process writes the whole checkpoint
-    sharded = 12 * PARAMETERS / (DISK * GPUS / NODE)
+    gathered = 12 * PARAMETERS / WRITTEN  # one process writes the whole checkpoint
+    sharded = gathered / GPUS
     rows = [
         ["bytes of weights, gradients and Adam's moments", f"{state / GB:.0f} GB"],
         ["the same a GPU, divided by FSDP", f"{state / GPUS / GB:.2f} GB"],
-        ["the same a GPU, copied by DDP", f"{state / GB:.0f} GB: does not fit into 80 GB"],
+        ["what DDP holds on each GPU", f"{HELD * PARAMETERS / GB:.0f} GB: does not fit into 80 GB"],
         ["steps, 200 tokens a parameter", f"{steps:,.0f}"],
         ["s of arithmetic a step", f"{step:.2f}"],
         ["s of traffic a step, if nothing hides it", f"{exchange:.2f}"],
         ["days of arithmetic", f"{steps * step / 86400:.1f}"],
-        ["s a checkpoint, gathered on one process as now", f"{gathered:.0f}"],
+        ["s a checkpoint, gathered and written by one process", f"{gathered:.0f}"],
         ["GB of memory that this process needs for it", f"{12 * PARAMETERS / GB:.0f}"],
-        ["s a checkpoint, if every node wrote its share", f"{sharded:.1f}"],
+        ["s a checkpoint, where every process writes its share", f"{sharded:.2f}"],
     ]
     fault = LIFE / GPUS
     for name, cost in (("gathered", gathered), ("divided", sharded)):
