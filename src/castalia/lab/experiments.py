@@ -66,7 +66,7 @@ EXPERIMENTS: dict[str, str] = {
     "gan-game": "Forger and judge take turns until the judge can only guess",
     "diffusion-steps": "Noise is taken out step by step, and what is left looks like data",
     "gp-prior-posterior": "Points cut away functions; the evidence chooses how smooth they are",
-    "active-learning": "A label asked for where two classes are close is worth two others",
+    "active-learning": "Labels asked for where two classes are close teach more than others",
     "label-noise": "Wrong labels cost less where the law of the mistakes is in the loss",
     "drift": "A kernel sees what no single column shows; a stream is cut where it jumps",
     "maml-sine": "From a learnt start, one step on five points finds one sine among all",
