@@ -128,7 +128,7 @@ def test_lora_learns_answers_in_a_frozen_start_and_is_written_merged(folder, tmp
     ours.save_pretrained(tmp_path / "ours")
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "ours").eval()
     ids = torch.tensor([ours._asked(talk("bye"))])
-    assert_close(theirs(ids).logits, ours.module_(ids), atol=1e-5, rtol=1e-5)
+    assert_close(theirs(ids).logits, ours.module_(ids), atol=1e-4, rtol=1e-4)
     assert not torch.allclose(theirs(ids).logits, model(ids).logits, atol=0.1)
     reader = AutoTokenizer.from_pretrained(tmp_path / "ours")
     asked = reader.apply_chat_template(talk("bye"), add_generation_prompt=True)
