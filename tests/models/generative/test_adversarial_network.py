@@ -131,7 +131,7 @@ def test_one_infers_and_scores_and_the_other_draws_as_well():
     seen = {type(m).__name__: sample_scores(X, m.sample(300)) for m in (vae, gan)}
     assert all(scores["energy_distance"] < 0.25 for scores in seen.values())
     assert vae.transform(X).shape == (300, 2)
-    assert vae.score(X) > -5
+    assert vae.score(X) > -4.5  # unlearnt -4.6
     assert not hasattr(gan, "transform")
 
 
@@ -140,6 +140,7 @@ def test_moments_come_near_those_of_the_data():
     model = MomentMatching(lr=1e-2, epochs=40, **SMALL).fit(X)
     assert model.history_[-1]["loss"] < 0.25 * model.history_[0]["loss"]
     assert model.history_[-1]["loss"] < 0.1
+    assert sample_scores(X, model.sample(300))["energy_distance"] < 0.1  # unlearnt 0.6
 
 
 def test_a_diverged_phase_is_named():

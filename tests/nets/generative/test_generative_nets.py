@@ -83,8 +83,9 @@ def test_filters_sum_to_one_and_stand_where_the_window_is():
 def test_windows_get_gradients_and_the_canvas_adds_up():
     torch.manual_seed(0)
     net = DRAWNetwork(1, (8, 8), code=3, steps=4, hidden=8, window=3)
-    x = torch.rand(2, 1, 8, 8)
-    found = net(x)
+    x, noise = torch.rand(2, 1, 8, 8), torch.randn(2, 4, 3)
+    found = net(x, noise)
+    assert_close(found.z, found.mean + (found.log_variance / 2).exp() * noise)
     found.canvas.square().sum().backward()
     for layer in (net.reading, net.writing):
         assert layer.weight.grad.abs().sum() > 0
