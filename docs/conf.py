@@ -33,6 +33,7 @@ autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 default_role = "code"
 suppress_warnings = ["myst.header", "docutils", "misc.highlighting_failure", "toc.not_included"]
+exclude_patterns = ["examples-source", "sg_execution_times.rst", "examples/sg_execution_times.rst"]
 html_theme = "pydata_sphinx_theme"
 html_title = "Castalia"
 html_static_path = ["theme"]
