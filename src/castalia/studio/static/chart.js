@@ -88,7 +88,7 @@ export class Chart {
     this.off = new Set();
     this.onZoom = onZoom;
     this.legend = h("ul", { class: "legend" });
-    this.place = h("div", { class: "plot", role: "img", tabindex: "0", onkeydown: (event) => this.key(event) });
+    this.place = h("div", { class: "plot", role: "img", "aria-label": title, tabindex: "0", onkeydown: (event) => this.key(event) });
     this.reset = h("button", { type: "button", class: "quiet small", hidden: true, onclick: () => this.zoom(null) }, "Reset zoom");
     this.node = h("figure", { class: "chart" }, h("figcaption", null, h("h3", null, title), this.reset), this.place, this.legend);
     this.title = title;
