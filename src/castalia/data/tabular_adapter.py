@@ -130,5 +130,13 @@ def _some(X: Any, weight: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
 def _quantiles(numbers: np.ndarray, bins: int, weight: np.ndarray | None) -> list[list[float]]:
     """Return the quantiles of each column, from the smallest value to the largest."""
     shares = np.linspace(0, 1, bins + 1)
-    found = np.quantile(numbers, shares, axis=0, weights=weight, method="inverted_cdf")
+    if weight is None:
+        found = np.quantile(numbers, shares, axis=0, method="inverted_cdf")
+    else:  # as NumPy does from its second version on
+        order = np.argsort(numbers, axis=0, kind="stable")
+        mass = np.cumsum(weight[order], axis=0)
+        mass = np.where(mass == 0, -1.0, mass / mass[-1])  # rows without weight come before all
+        at = np.stack([np.searchsorted(column, shares) for column in mass.T], axis=1)
+        ordered = np.take_along_axis(numbers, order, axis=0)
+        found = np.take_along_axis(ordered, at.clip(max=len(numbers) - 1), axis=0)
     return [[float(q) for q in column] for column in found.T]
