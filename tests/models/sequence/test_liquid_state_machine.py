@@ -15,6 +15,7 @@ from castalia.models.sequence import (
     latency_code,
     rate_code,
 )
+from castalia.models.sequence.direct_sequences import read_observations
 
 
 @pytest.mark.parametrize("refractory", [0.0, 5.0])
@@ -81,6 +82,45 @@ def test_a_liquid_separates_patterns_of_spikes_of_like_rates():
     cut = [x[: 40 + i % 20] for i, x in enumerate(X[:20])]
     alone = np.array([model.decision_function([part])[0] for part in cut])
     np.testing.assert_allclose(model.decision_function(cut), alone, atol=1e-9)
+
+
+def test_spikes_and_readout_are_those_of_the_equations_neuron_by_neuron():
+    X, y = patterns(12)
+    weight = np.arange(1.0, 13.0)
+    model = LiquidStateMachine(units=20, alpha=0.1, random_state=0).fit(X, y, weight)
+    n, seen = 20, []
+    for x in X:
+        v, rest, current, u, fresh, spikes = (np.full(n, float(i == 4)) for i in range(6))
+        mean, trace = np.zeros(n), np.zeros(n)
+        for row in x:
+            effect = np.zeros(n)
+            for i in np.flatnonzero(spikes):  # resources that a spike uses
+                u[i] += 0.5 * (1 - u[i])
+                effect[i] = u[i] * fresh[i]
+                fresh[i] -= effect[i]
+            u *= math.exp(-1 / 50)
+            fresh = 1 - (1 - fresh) * math.exp(-1 / 1100)
+            current = math.exp(-1 / 3) * current + row @ model.inputs_ + effect @ model.weights_
+            spikes = np.zeros(n)
+            for i in range(n):
+                if rest[i] > 0:
+                    v[i], rest[i] = 0.0, rest[i] - 1
+                    continue
+                v[i] = math.exp(-1 / 30) * v[i] + (1 - math.exp(-1 / 30)) * current[i]
+                if v[i] >= 1:
+                    spikes[i], v[i], rest[i] = 1.0, 0.0, 2.0
+            mean, trace = mean + spikes / len(x), math.exp(-1 / 30) * trace + spikes
+        seen.append([1, *mean, *trace])
+    Z = np.array(seen)
+    np.testing.assert_allclose(model._activity(read_observations(X, "test")), Z, atol=1e-9)
+    assert 0.05 < Z[:, 1:21].mean() < 0.35
+    assert ((model.weights_ >= 0).all(axis=1) | (model.weights_ <= 0).all(axis=1)).all()
+    assert 0 < (model.weights_ < 0).any(axis=1).mean() < 0.5  # some inhibit
+    signs = 2.0 * (y[:, None] == model.classes_) - 1
+    penalty = 0.1 * np.eye(41)
+    coef = np.linalg.solve(Z.T @ (weight[:, None] * Z) + penalty, Z.T @ (weight[:, None] * signs))
+    np.testing.assert_allclose(model.decision_function(X), (Z @ coef)[:, 1], atol=1e-6)
+    assert (model.predict(X) == model.classes_[(Z @ coef).argmax(axis=1)]).all()
 
 
 def test_rest_weights_and_refusals():
