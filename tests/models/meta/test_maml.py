@@ -1,6 +1,5 @@
 """Starting weights for a family: gradients by hand, tasks side by side, sines from five points."""
 
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ import castalia
 from castalia import ConvNetClassifier, MLPClassifier, MLPRegressor, Training
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.meta import MAML
-from castalia.models.meta.convolution_products import ConvolutionProducts
 from castalia.models.meta.maml import EpisodeLoss, MetaLoss, StartAndRates
 from castalia.models.meta.starting_weights import adapted
 from castalia.nets.vision import ConvNet
@@ -117,18 +115,6 @@ def test_batch_norm_is_by_the_rows_of_a_task_beside_others_and_alone(tmp_path):
     again = castalia.load(tmp_path / "model").adapt(images, labels)
     assert_close(again.predict_proba(images), model.adapt(images, labels).predict_proba(images))
     assert 0 <= model.score(images, labels) <= 1
-
-
-def test_convolutions_as_products_have_the_same_second_derivatives():
-    net = ConvNet(1, 2, widths=(2, 2), convs=1, batch_norm="own").double()
-    x = torch.rand(4, 2, 1, 5, 4, dtype=torch.float64)
-    loss, found = EpisodeLoss(CrossEntropy(), 1, 0.3, 1, ways=2, queries=1), []
-    for way in (nullcontext(), ConvolutionProducts()):
-        torch.manual_seed(0)
-        with way:
-            terms = loss.terms(net, Batch(x), "train")
-        found.append(torch.autograd.grad(terms["loss"], list(net.parameters())))
-    assert_close(*found)
 
 
 def test_learnt_rates_step_where_the_gradient_of_the_query_says():

@@ -9,7 +9,6 @@ networks, arXiv 1703.03400.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -21,7 +20,6 @@ from torch.func import functional_call, vmap
 
 from castalia.base import Interval, OneOf
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.models.meta.convolution_products import ConvolutionProducts
 from castalia.models.meta.starting_weights import StartingWeights, Weights, adapted
 from castalia.models.meta.task_arrays import class_rows
 from castalia.objectives import Objective, weighted_mean
@@ -93,8 +91,7 @@ class MetaLoss(Objective):
             outputs = functional_call(net, fast, (query,))
             return torch.as_tensor(self.loss.rows(outputs, truth).mean())
 
-        with ConvolutionProducts() if rows[0].is_cuda else nullcontext():
-            found: Tensor = vmap(query_loss, randomness="different")(*rows)
+        found: Tensor = vmap(query_loss, randomness="different")(*rows)
         return found
 
 
