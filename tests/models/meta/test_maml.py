@@ -1,6 +1,5 @@
 """Starting weights for a family: gradients by hand, tasks side by side, sines from five points."""
 
-
 import numpy as np
 import pytest
 import torch
