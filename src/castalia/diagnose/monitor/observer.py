@@ -274,7 +274,7 @@ class Observer:
             self._parameters.refresh()
         if not self.optimizers:
             self._looks.by_hand(self._last)
-        if step.stepping and step.passes:  # an optimizer that tries several points in one step
+        if step.stepping == get_ident() and step.passes:  # an optimizer that tries several points
             step.loss, step.passes = loss, step.passes + 1
             return False
         glance = self._sampling.glance(step.number)
@@ -353,7 +353,7 @@ class Observer:
 
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         step = self._stepping(optimizer)
-        step.stepping = True
+        step.stepping = get_ident()
         if step.look is None:
             return
         self._mark("step")
@@ -364,7 +364,7 @@ class Observer:
         if step.look is not None and step.seen:
             self._looks.after_step(step, step.look, self._last, optimizer)
         step.stepped += (id(optimizer),)
-        step.stepping = False
+        step.stepping = None
         if self._pace is None:
             self._pace = optimizer
         if optimizer is self._pace and step is self._step:

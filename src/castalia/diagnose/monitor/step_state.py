@@ -51,7 +51,7 @@ class Step:
     reset
         Optimizers whose gradients were found empty before a backward pass, by ``id``.
     stepping, stepped
-        Whether an optimizer is making its step, and those that have made it, by ``id``.
+        The thread in which an optimizer makes its step, and those that have made it, by ``id``.
     before
         Samples of the parameters before a step of the optimizer.
     start
@@ -72,7 +72,7 @@ class Step:
     loss: Tensor | float | None = None
     passes: int = 0
     reset: tuple[int, ...] = ()
-    stepping: bool = False
+    stepping: int | None = None
     stepped: tuple[int, ...] = ()
     before: Mapping[str, Tensor] = NOTHING
     start: Mapping[str, Tensor] = NOTHING
