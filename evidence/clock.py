@@ -23,7 +23,7 @@ class Clock(Callback):
     """
 
     def __init__(self, seconds: float, lines: int = 12) -> None:
-        self.seconds, self.lines, self.told = seconds, lines, 0
+        self.seconds, self.lines, self.printed = seconds, lines, 0
         self.begin: float | None = None
 
     def share(self) -> float:
@@ -36,10 +36,10 @@ class Clock(Callback):
         return min(1.0, (step + 1) / WARM_UP) * (1 + math.cos(math.pi * self.share())) / 2
 
     def on_epoch_end(self, state: TrainState) -> None:
-        """Tell the losses from time to time; end when the time is over."""
+        """Print the losses from time to time; end when the time is over."""
         share, line = self.share(), state.history[-1]
-        if share * self.lines >= self.told + 1 or share == 1 or state.epoch == 1:
-            self.told = int(share * self.lines)
+        if share * self.lines >= self.printed + 1 or share == 1 or state.epoch == 1:
+            self.printed = int(share * self.lines)
             shown = {k: v for k, v in line.items() if isinstance(v, float) and k != "lr"}
             words = ", ".join(f"{name} {value:.4g}" for name, value in shown.items())
             print(f"{share * self.seconds:.0f} s, epoch {state.epoch}: {words}", flush=True)

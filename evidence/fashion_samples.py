@@ -3,7 +3,7 @@
 FID (2017, Heusel et al., arXiv 1706.08500) between 10,000 drawn images and the training images, on
 the last features of a ResNet-18 that is trained here to classify them (the usual Inception weights
 are not needed); it is saved beside the figures. The reference is the FID of the 10,000 test images.
-The diffusion model is told the classes and draws as many images of each; the others are not. Set
+The diffusion model is given the classes and draws as many images of each; the others are not. Set
 MINUTES to train each model longer or less than a minute.
 """
 
@@ -57,8 +57,8 @@ def run(quick: bool = False) -> None:
     def drawn(name: str) -> dict[str, Any]:
         seconds = 1.0 if quick else 60 * MINUTES * SHARES[name]
         model = MAKERS[name](seconds, quick)
-        told = (labels, np.arange(len(test)) % 10) if model.conditional else (None, None)
-        images = model.fit(train, told[0]).sample(len(test), told[1], random_state=1)
+        classes = (labels, np.arange(len(test)) % 10) if model.conditional else (None, None)
+        images = model.fit(train, classes[0]).sample(len(test), classes[1], random_state=1)
         _picture(images, out / f"fashion_{name}.png")
         found = {"fid": frechet(moments(network, images), real), "epochs": len(model.history_)}
         return found | {"weights": sum(p.numel() for p in model.module_.parameters())}
