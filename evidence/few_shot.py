@@ -25,7 +25,7 @@ from torch.func import functional_call, vmap
 
 from castalia.models.meta import MAML, ProtoNet
 from castalia.models.meta.prototype_network import prototype_scores
-from castalia.models.meta.starting_weights import adapted
+from castalia.models.meta.starting_weights import adapted, task_loss
 from castalia.models.vision import ConvNetClassifier
 from castalia.objectives import CrossEntropy
 from castalia.train import Callback, Training
@@ -145,7 +145,8 @@ def after_a_step(model: MAML, test: np.ndarray, ways: int, shots: int, n: int) -
     )
 
     def right(known: Tensor, asked: Tensor) -> Tensor:
-        fast = adapted(net, weights, loss, known.flatten(0, 1), labels, rates, model.inner_steps)
+        here = task_loss(net, loss, known.flatten(0, 1), labels)
+        fast = adapted(here, weights, rates, model.inner_steps)
         return functional_call(net, fast, (asked.flatten(0, 1),)).argmax(dim=1) == truth
 
     drawn, found = list(episodes(x, ways, shots, n)), []

@@ -26,7 +26,7 @@ from castalia.data.images import load_images
 from castalia.models.dense import MLPClassifier, MLPRegressor
 from castalia.models.meta import MAML, AttentiveNeuralProcess
 from castalia.models.meta.maml import MetaLoss
-from castalia.models.meta.starting_weights import adapted
+from castalia.models.meta.starting_weights import adapted, task_loss
 from castalia.models.strategies import (
     ActiveLearning,
     Compress,
@@ -261,7 +261,7 @@ def side_by_side(quick: bool) -> dict[str, float]:
     def one_by_one() -> torch.Tensor:
         found = []
         for a, b in zip(x, y, strict=True):
-            fast = adapted(module, weights, loss, a[:5], b[:5], 0.1, 1)
+            fast = adapted(task_loss(module, loss, a[:5], b[:5]), weights, 0.1, 1)
             found.append(loss.rows(functional_call(module, fast, (a[5:],)), b[5:]).mean())
         return torch.stack(found).mean()
 

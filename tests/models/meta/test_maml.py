@@ -13,7 +13,7 @@ from castalia import ConvNetClassifier, MLPClassifier, MLPRegressor, Training
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.meta import MAML
 from castalia.models.meta.maml import EpisodeLoss, MetaLoss, StartAndRates
-from castalia.models.meta.starting_weights import adapted
+from castalia.models.meta.starting_weights import adapted, task_loss
 from castalia.nets.vision import ConvNet
 from castalia.objectives import CrossEntropy, SquaredError
 from castalia.protocols import Batch
@@ -46,7 +46,7 @@ def test_tasks_side_by_side_are_tasks_one_by_one():
     inside, outside = order[:3], order[3:]
     weights, losses = dict(net.named_parameters()), []
     for task_x, task_y in zip(x, y, strict=True):
-        fast = adapted(net, weights, HALF, task_x[inside], task_y[inside], 0.2, 2)
+        fast = adapted(task_loss(net, HALF, task_x[inside], task_y[inside]), weights, 0.2, 2)
         outputs = torch.func.functional_call(net, fast, (task_x[outside],))
         losses.append(HALF.rows(outputs, task_y[outside]).mean())
     assert_close(together, torch.stack(losses).mean())
@@ -90,7 +90,7 @@ def test_an_episode_is_its_task_with_as_many_known_rows_of_each_class():
     weights, losses = dict(net.named_parameters()), []
     for task in x.split(3):
         truth = torch.arange(3)
-        fast = adapted(net, weights, CrossEntropy(), task[:, 0], truth, 0.3, 1)
+        fast = adapted(task_loss(net, CrossEntropy(), task[:, 0], truth), weights, 0.3, 1)
         outputs = torch.func.functional_call(net, fast, (task[:, 0],))
         losses.append(CrossEntropy().rows(outputs, truth).mean())
     assert_close(found, torch.stack(losses).mean())
@@ -103,7 +103,7 @@ def test_batch_norm_is_by_the_rows_of_a_task_beside_others_and_alone(tmp_path):
     found = EpisodeLoss(*settings, ways=2, queries=2).terms(net, Batch(x), "train")["loss"]
     weights, losses, truth = dict(net.named_parameters()), [], torch.arange(2)
     for task in x.split(2):
-        fast = adapted(net, weights, CrossEntropy(), task[:, 0], truth, 0.3, 1)
+        fast = adapted(task_loss(net, CrossEntropy(), task[:, 0], truth), weights, 0.3, 1)
         outputs = torch.func.functional_call(net, fast, (task[:, 0],))
         losses.append(CrossEntropy().rows(outputs, truth).mean())
     assert_close(found, torch.stack(losses).mean())

@@ -20,7 +20,7 @@ from torch.func import functional_call, vmap
 
 from castalia.base import Interval, OneOf
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.models.meta.starting_weights import StartingWeights, Weights, adapted
+from castalia.models.meta.starting_weights import StartingWeights, Weights, adapted, task_loss
 from castalia.models.meta.task_arrays import class_rows
 from castalia.objectives import Objective, weighted_mean
 from castalia.protocols import Batch
@@ -85,7 +85,7 @@ class MetaLoss(Objective):
         weights: Weights = dict(net.named_parameters())
 
         def query_loss(x: Tensor, y: Tensor, query: Tensor, truth: Tensor) -> Tensor:
-            fast = adapted(net, weights, self.loss, x, y, lr, self.steps)
+            fast = adapted(task_loss(net, self.loss, x, y), weights, lr, self.steps)
             if not self.second_order:  # the same numbers, but d w'/d w = I
                 fast = {k: w + (fast[k] - w).detach() for k, w in weights.items()}
             outputs = functional_call(net, fast, (query,))

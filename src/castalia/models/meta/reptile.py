@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from castalia.base import Interval
-from castalia.models.meta.starting_weights import StartingWeights, Weights, adapted
+from castalia.models.meta.starting_weights import StartingWeights, Weights, adapted, task_loss
 from castalia.objectives import Objective, weighted_mean
 from castalia.protocols import Batch
 
@@ -50,7 +50,8 @@ class TaskPull(Objective):
         def ends(x: Tensor, y: Tensor) -> Weights:  # of one task, (n, …)
             fast = start
             for rows in parts:
-                fast = adapted(net, fast, self.loss, x[rows], y[rows], self.lr, 1)
+                loss = task_loss(net, self.loss, x[rows], y[rows])
+                fast = adapted(loss, fast, self.lr, 1)
             return fast
 
         found = vmap(ends, randomness="different")(batch.x, batch.y)

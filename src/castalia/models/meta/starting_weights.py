@@ -28,80 +28,63 @@ from castalia.objectives import Objective
 from castalia.train import Training
 from castalia.utils.seeds import seed_from
 
-__all__ = ["StartingWeights", "Weights", "adapted", "descended"]
+__all__ = ["StartingWeights", "Weights", "adapted", "descended", "task_loss"]
 
 Weights = dict[str, Tensor]
+TaskLoss = Callable[[Weights], Tensor]
 HALVES = 20  # of a step that is too long, at most
 
 
-def adapted(
-    net: nn.Module,
-    weights: Weights,
-    loss: Any,
-    x: Tensor,
-    y: Tensor,
-    lr: float | Weights,
-    steps: int,
-) -> Weights:
+def task_loss(net: nn.Module, loss: Any, x: Tensor, y: Tensor) -> TaskLoss:
+    """Return the mean loss of a task's rows as a function of the network's weights."""
+
+    def at(weights: Weights) -> Tensor:
+        outputs = functional_call(net, weights, (x,))
+        return torch.as_tensor(loss.rows(outputs, y).mean())
+
+    return at
+
+
+def adapted(loss: TaskLoss, weights: Weights, lr: float | Weights, steps: int) -> Weights:
     """Return weights after some gradient steps on a task; differentiable by those before.
 
     ``lr`` is one rate, or one for each weight.
 
     Examples
     --------
-    >>> from castalia.objectives import SquaredError
-    >>> net = nn.Linear(1, 1, bias=False)
-    >>> w, one = {"weight": torch.zeros(1, 1)}, torch.ones(1, 1)
-    >>> adapted(net, w, SquaredError(scale="half"), one, one, lr=0.5, steps=1)["weight"]
-    tensor([[0.5000]])
+    >>> adapted(lambda w: (w["a"] - 1) ** 2 / 2, {"a": torch.tensor(0.0)}, lr=0.5, steps=1)
+    {'a': tensor(0.5000)}
     """
-    task_loss = _task_loss(net, loss, x, y)
-    rates = lr if isinstance(lr, dict) else dict.fromkeys(weights, lr)
     for _ in range(steps):
-        slopes = grad(task_loss)(weights)
-        weights = {name: w - rates[name] * slopes[name] for name, w in weights.items()}
+        weights = _stepped(weights, grad(loss)(weights), lr)
     return weights
 
 
-def descended(
-    net: nn.Module,
-    weights: Weights,
-    loss: Any,
-    x: Tensor,
-    y: Tensor,
-    lr: float | Weights,
-    steps: int,
-) -> Weights:
+def descended(loss: TaskLoss, weights: Weights, lr: float | Weights, steps: int) -> Weights:
     """Return weights after gradient steps none of which raises the loss: one that would is halved.
 
     Examples
     --------
-    >>> from castalia.objectives import SquaredError
-    >>> net, one = nn.Linear(1, 1, bias=False), torch.ones(1, 1)
-    >>> w = {"weight": torch.zeros(1, 1)}  # a step of 8 would end at 8, then at -48
-    >>> descended(net, w, SquaredError(scale="half"), one, one, lr=8.0, steps=2)["weight"]
-    tensor([[1.]])
+    A step of 8 would end at 8, then at -48.
+
+    >>> descended(lambda w: (w["a"] - 1) ** 2 / 2, {"a": torch.tensor(0.0)}, lr=8.0, steps=2)
+    {'a': tensor(1.)}
     """
-    task_loss = _task_loss(net, loss, x, y)
-    rates = lr if isinstance(lr, dict) else dict.fromkeys(weights, lr)
-    now, share = task_loss(weights), 1.0
+    now, share = loss(weights), 1.0
     for _ in range(steps):
-        slopes = grad(task_loss)(weights)
+        slopes = grad(loss)(weights)
         for _ in range(HALVES):
-            after = {k: w - share * rates[k] * slopes[k] for k, w in weights.items()}
-            if (found := task_loss(after)) < now:
+            after = _stepped(weights, slopes, lr, share)
+            if (found := loss(after)) < now:
                 weights, now = after, found
                 break
             share /= 2
     return weights
 
 
-def _task_loss(net: nn.Module, loss: Any, x: Tensor, y: Tensor) -> Callable[[Weights], Tensor]:
-    def task_loss(now: Weights) -> Tensor:
-        outputs = functional_call(net, now, (x,))
-        return torch.as_tensor(loss.rows(outputs, y).mean())
-
-    return task_loss
+def _stepped(weights: Weights, slopes: Weights, lr: float | Weights, share: float = 1) -> Weights:
+    rates = lr if isinstance(lr, dict) else dict.fromkeys(weights, lr)
+    return {name: w - share * rates[name] * slopes[name] for name, w in weights.items()}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -221,10 +204,9 @@ class StartingWeights(Grouped, Neural, Ensemble):
         loss = require_rows(type(self).__name__, found._objective(found.spec_))
         weights = {k: w.detach() for k, w in found.module_.named_parameters()}
         count = self.inner_steps if steps is None else steps
-        task = found.module_, loss, x, targets, self._rate()
-        known = min(count, self.inner_steps)
-        fast = adapted(task[0], weights, *task[1:], known)
-        fast = descended(task[0], fast, *task[1:], count - known)
+        here, known = task_loss(found.module_, loss, x, targets), min(count, self.inner_steps)
+        fast = adapted(here, weights, self._rate(), known)
+        fast = descended(here, fast, self._rate(), count - known)
         found.module_.load_state_dict({**found.module_.state_dict(), **fast})
         return found
 
