@@ -1,8 +1,10 @@
-"""How many threads a test has, which are the tiny ones, and which need a device not here."""
+"""How many threads a test has, what it draws, which are the tiny ones, and which need a GPU."""
 
 import gc
 import os
+import random
 import signal
+import sys
 from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the cores: threads of one would wait
@@ -11,6 +13,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the cores: threads of o
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs behind them
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
@@ -18,6 +21,7 @@ from tests.processes import zygote  # noqa: E402
 
 pytest_plugins = ["tools.reach"]  # rows of the course whose tests never enter their object
 HERE = Path(__file__).parent
+STATES = {}  # generators that modules of tests share, as they are after the import
 gc.disable()  # until everything is imported
 TINY = {
     "utils",
@@ -53,6 +57,25 @@ def pytest_collection_finish():
     """What is imported by now stays: no collection of garbage need look at it again."""
     gc.freeze()
     gc.enable()
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "tests":
+            for value in vars(module).values():
+                if isinstance(value, np.random.Generator):
+                    STATES[id(value)] = value.bit_generator, value.bit_generator.state
+                elif isinstance(value, torch.Generator):
+                    STATES[id(value)] = value, value.get_state()
+
+
+def pytest_runtest_setup():
+    """A test draws the same numbers whichever tests ran before it."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+    for generator, state in STATES.values():
+        if isinstance(generator, torch.Generator):
+            generator.set_state(state)
+        else:
+            generator.state = state
 
 
 @pytest.fixture(scope="session", name="zygote")

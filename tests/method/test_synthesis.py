@@ -29,16 +29,17 @@ def call(*words):
 def place(tmp_path_factory):
     """A table with columns of every kind, a folder of images, and a run of each."""
     place = tmp_path_factory.mktemp("synthesis")
+    rng = np.random.default_rng(0)
     lines = ["id,size,count,colour,day,unit"]
     for i in range(120):
         colour = "=red" if i % 3 else "blue"
-        gap = "" if i % 10 == 0 else f"{RANDOM.normal():.2f}"
+        gap = "" if i % 10 == 0 else f"{rng.normal():.2f}"
         lines.append(f"k{i:04d},{gap},{i % 7},{colour},2024-01-{1 + i % 28:02d},cm")
     (place / "rows.csv").write_text("\n".join(lines) + "\n")
     for kind, shade in (("dark", 40), ("light", 200)):
         (place / "shades" / kind).mkdir(parents=True)
         for i in range(12):
-            pixels = np.clip(RANDOM.normal(shade, 20, (8, 8)), 0, 255).astype(np.uint8)
+            pixels = np.clip(rng.normal(shade, 20, (8, 8)), 0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(place / "shades" / kind / f"{i}.png")
     done = call("fit", place / "rows.csv", "--generate", "--run", place / "table", *QUICK)
     assert done.exit_code == 0, done.output

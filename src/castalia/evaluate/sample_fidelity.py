@@ -178,7 +178,7 @@ def _detection(rows: np.ndarray, some: np.ndarray) -> float:
 
 def _pairwise(rows: np.ndarray, some: np.ndarray) -> float:
     """Return the mean difference of two columns' correlations."""
-    varied = (rows.std(axis=0) > 0) & (some.std(axis=0) > 0)
+    varied = (np.ptp(rows, axis=0) > 0) & (np.ptp(some, axis=0) > 0)  # std is not 0 by rounding
     if varied.sum() < 2:
         return 0.0
     first, second = (np.corrcoef(part[:, varied], rowvar=False) for part in (rows, some))

@@ -16,9 +16,8 @@ RANDOM = np.random.default_rng(0)
 @pytest.fixture(scope="module")
 def linear():
     """A linear one on Gaussian rows with two factors, columns of mean 0 and deviation 1."""
-    X = RANDOM.normal(size=(1000, 2)) @ RANDOM.normal(size=(2, 5)) + 0.5 * RANDOM.normal(
-        size=(1000, 5)
-    )
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 2)) @ rng.normal(size=(2, 5)) + 0.5 * rng.normal(size=(1000, 5))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     training = Training(validation=0, schedule="cosine", average="ema")
     model = VariationalAutoencoder(

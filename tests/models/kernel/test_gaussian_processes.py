@@ -320,7 +320,7 @@ def test_a_kernel_reads_as_it_is_written_and_can_be_searched():
 
 @pytest.fixture(scope="module")
 def classes():
-    return (Y + 0.3 * RANDOM.normal(size=60) > 0.2).astype(int)
+    return (Y + 0.3 * np.random.default_rng(0).normal(size=60) > 0.2).astype(int)
 
 
 def test_the_classifier_s_likelihood_and_latent_mean_equal_scikit_learn_s(classes):
