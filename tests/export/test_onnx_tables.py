@@ -1,6 +1,7 @@
 """A table with words, gaps, booleans and dates as an ONNX file, checked against the model."""
 
 import json
+import runpy
 
 import numpy as np
 import onnx
@@ -82,6 +83,17 @@ def test_the_command_line_runs_a_file(exported):
     done = runner.invoke(app, ["run", str(made.path), str(wrong)])
     assert done.exit_code == 2
     assert "`city` is missing" in done.output
+
+
+def test_the_script_beside_answers_rows_with_dates_as_the_model_does(exported, capsys):
+    model, made, folder = exported
+    assert [file.name for file in made.runner] == ["m.json", "m_run.py"]
+    runpy.run_path(str(made.runner[1]))["main"](folder / "rows.csv")
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    X, _ = table()
+    assert [row["prediction_answer"] for row in found] == model.predict(X).tolist()
+    both = np.array([row["probability"] for row in found])
+    np.testing.assert_allclose(both, model.predict_proba(X), atol=1e-6)
 
 
 def test_a_column_of_words_where_numbers_were_is_named(exported):

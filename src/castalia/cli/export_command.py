@@ -68,6 +68,9 @@ def _say(screen: Output, name: str, made: Any, source: str) -> None:
     screen.say(f"{name} in {made.path}: {made.size / 1e3:,.1f} kB{opset}", "head")
     if made.inputs:
         screen.say(f"  inputs {listing(made.inputs, 'and', 8)}; outputs {listing(made.outputs)}")
+    if made.runner:
+        facts, script = (file.name for file in made.runner)
+        screen.say(f"  {script} prepares rows for it with Python alone, by {facts}")
     if made.rows:
         words = f"answers of {plural(made.rows, 'row')} of {source} differ by"
         screen.say(f"  checked: {words} {made.difference:.1e} at most", "good")

@@ -17,6 +17,7 @@ from castalia.export.int8_weights import int8_bytes
 from castalia.export.model_graph import ModelGraph, graph_of
 from castalia.export.onnx_file import onnx_bytes, traced
 from castalia.export.onnx_runner import OnnxModel
+from castalia.export.sidecar import write_sidecar
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import listing
 
@@ -49,6 +50,8 @@ class Exported:
         above 1.
     int8
         The variant with weights of 8 bits, where one was asked for.
+    runner
+        A JSON file and a script beside, where texts or dates have to be prepared for a graph.
     """
 
     path: Path
@@ -60,6 +63,7 @@ class Exported:
     rows: int = 0
     difference: float = 0.0
     int8: Exported | None = None
+    runner: tuple[Path, ...] = ()
 
 
 def export_model(
@@ -138,6 +142,7 @@ def _folder(model: Any, path: Path) -> Exported:
 def _onnx(graph: ModelGraph, path: Path, rows: Any, int8: bool, facts: Any) -> Exported:
     content, opset = onnx_bytes(graph, facts)
     found = _checked_file(graph, path, rows, content, opset, TOLERANCE)
+    found = replace(found, runner=write_sidecar(path, OnnxModel(content), rows))
     if not int8:
         return found
     small = path.with_name(f"{path.stem}.int8{path.suffix}")
