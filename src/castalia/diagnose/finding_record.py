@@ -6,6 +6,7 @@ that the first line of a diagnosis is the thing to mend.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -35,6 +36,8 @@ class Evidence:
     --------
     >>> str(Evidence("update-to-weight ratio", 0.31, 0.1))
     'update-to-weight ratio 0.31 (above 0.1)'
+    >>> Evidence("update-to-weight ratio", 0.31, 0.1).sentence
+    'the update-to-weight ratio is 0.31'
     """
 
     what: str
@@ -45,9 +48,39 @@ class Evidence:
     def __str__(self) -> str:
         """Return the number beside its threshold."""
         if self.threshold is None:
-            return f"{self.what} {number(self.value, 3)}"
+            return f"{self.what} {_written(self.value)}"
         side = "above" if self.above else "below"
-        return f"{self.what} {number(self.value, 3)} ({side} {number(self.threshold, 3)})"
+        if self.value == self.threshold:
+            side = "at least" if self.above else "at most"
+        value, bar = _told_apart(self.value, self.threshold)
+        return f"{self.what} {value} ({side} {bar})"
+
+    @property
+    def sentence(self) -> str:
+        """The number in words, as the end of a sentence."""
+        return f"the {self.what} is {_written(self.value)}"
+
+
+def _told_apart(a: float, b: float) -> tuple[str, str]:
+    """Write two numbers with as many digits as it takes to tell them apart, from three on.
+
+    >>> _told_apart(0.97012, 0.97)
+    ('0.9701', '0.97')
+    """
+    for digits in range(3, 9):
+        one, other = _written(a, digits), _written(b, digits)
+        if one != other:
+            break
+    return one, other
+
+
+def _written(value: float, digits: int = 3) -> str:
+    """Write a number; one beyond all numbers in a word.
+
+    >>> _written(0.31), _written(float("-inf"))
+    ('0.31', 'infinite')
+    """
+    return "infinite" if math.isinf(value) else number(value, digits)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def sure(confidence, accuracy, rows=N, record=None):
     return record
 
 
-@pytest.mark.parametrize("sign", [1, -1], ids=["surer", "less sure"])
+@pytest.mark.parametrize("sign", [1, -1], ids=["too sure", "not sure enough"])
 def test_confidence_far_from_accuracy_is_miscalibrated(sign, request):
     gap = sign * (limit("calibration.error") + 0.01)
     found = only(miscalibrated, sure(0.7 + gap, 0.7))
@@ -45,7 +45,7 @@ def test_confidence_far_from_accuracy_is_miscalibrated(sign, request):
     assert evidence.above == (sign > 0)
     assert evidence.threshold == pytest.approx(sign * limit("calibration.error"))
     assert "temperature" in found.remedy.text
-    assert f"is {request.node.callspec.id} than right" in found.summary
+    assert f"is {request.node.callspec.id}:" in found.summary
 
 
 @pytest.mark.parametrize("sign", [1, -1], ids=["surer", "less sure"])

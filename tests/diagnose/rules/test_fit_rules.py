@@ -40,7 +40,7 @@ def test_a_validation_loss_that_rises_while_training_falls_is_overfitting():
     assert evidence.threshold == limit("fit.rise")
     assert set(found.remedy.changes) == {"training__patience", "dropout", "training__weight_decay"}
     assert "Stop early" in found.remedy.text
-    assert "least after step 133" in found.summary  # the second of three validations of 200 steps
+    assert "lowest after step 133" in found.summary  # the second of three validations of 200 steps
 
 
 def test_a_validation_loss_that_rises_less_or_with_training_is_no_overfitting():

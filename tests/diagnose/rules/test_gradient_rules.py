@@ -36,9 +36,16 @@ def test_gradients_that_shrink_toward_the_input_vanish():
     assert evidence.value == pytest.approx(ratio)
     assert not evidence.above
     assert evidence.threshold == limit("gradient.shrinks")
+    assert "through `relu`" in found.summary
+    assert "ReLU" not in found.remedy.text  # there are such units already
+
+
+def test_where_bounded_units_pass_gradients_on_others_are_advised():
+    record = deep(poor(), below("gradient.shrinks"))
+    set_units(record, units("0", kind="tanh"))
+    found = only(vanishes, record)
     assert found.remedy.changes == {"activation": "relu"}
-    assert "ReLU" in found.remedy.text
-    assert "through relu" in found.summary
+    assert "through `tanh`" in found.summary
 
 
 def test_gradients_that_shrink_by_a_little_less_do_not_vanish():

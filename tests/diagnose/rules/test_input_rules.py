@@ -138,13 +138,13 @@ def test_a_column_that_numbers_the_rows_is_found():
     numbers = np.random.default_rng(0).permutation(N).astype(float)
     found = only(degenerate, with_column(numbers))
     assert (found.severity, found.where) == ("warning", "column 1")
-    assert "number the rows" in found.summary
+    assert "numbers the rows" in found.summary
     assert "Drop" in found.remedy.text
 
 
 def test_a_column_that_numbers_the_rows_after_scaling_is_found():
     numbers = np.random.default_rng(0).permutation(N) / 100 - 1.6
-    assert "number the rows" in only(degenerate, with_column(numbers)).summary
+    assert "numbers the rows" in only(degenerate, with_column(numbers)).summary
 
 
 def test_whole_numbers_that_tell_the_target_are_no_identifier():
@@ -157,7 +157,7 @@ def test_a_column_that_never_changes_is_found():
     found = only(degenerate, with_column(3.0))
     assert (found.severity, found.where) == ("warning", "column 1")
     assert found.evidence[0].value == 1
-    assert "never change: 1" in found.summary
+    assert found.summary == "Column 1 of the inputs never changes."
 
 
 def test_a_column_that_repeats_another_up_to_scale_is_found():

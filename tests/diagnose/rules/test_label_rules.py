@@ -263,6 +263,6 @@ def spoilt(several, usual=0.9):
 def test_a_few_batches_that_nothing_answers_have_labels_of_other_rows():
     found = only(mislabelled, spoilt(2))
     assert (found.code, found.severity) == ("CST205", "warning")
-    assert "Of 12 batches late in training 2" in found.summary
+    assert "Of 12 batches late in training, 2" in found.summary
     for record in (spoilt(1), spoilt(5), spoilt(2, usual=0.6)):
         assert ask(mislabelled, record) == []

@@ -29,14 +29,14 @@ def miscalibrated(case: Case) -> Iterator[Finding]:
     if gap < 0 and 0 < case.smoothing <= limit("smoothing.usual"):
         return  # it was taught not to be sure
     if abs(gap) > bar:
-        which = "surer" if gap > 0 else "less sure"
+        which = "too sure" if gap > 0 else "not sure enough"
         before, after = case.level(0.6, 0.8), case.level(0.8, 1.0)
         grows = gap < 0 and (case.poor or after < limit("calibration.falling") * before)
         yield finding(
             "CST405",
             "info" if grows else "warning",  # with more steps it grows surer by itself
             0.75,
-            f"On validation rows the network is {which} than right: confidence "
+            f"On validation rows the network is {which}: confidence "
             f"{number(float(sure.mean()), 3)}, accuracy {number(float(right.mean()), 3)}.",
             "Divide the logits by a temperature fitted on validation rows.",
             Evidence("confidence minus accuracy", gap, bar if gap > 0 else -bar, above=gap > 0),

@@ -9,7 +9,6 @@ import numpy as np
 from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.thresholds import limit
-from castalia.utils.text import number
 
 __all__ = ["zigzag"]
 
@@ -29,7 +28,7 @@ def zigzag(case: Case) -> Iterator[Finding]:
     # No steep direction holds back steps that are short.
     held = not np.fmax(case.ratio, case.early_ratio) < limit("curvature.steps")
     if held and ratio > limit("curvature.ratio"):
-        what = "largest over middling variance of the inputs' axes"
+        what = "largest variance of the inputs' axes over the median one"
         evidence.append(Evidence(what, ratio, limit("curvature.ratio")))
     evidence += _short_of_the_best(case)
     if not evidence:
@@ -39,7 +38,7 @@ def zigzag(case: Case) -> Iterator[Finding]:
         "warning",
         min(0.94, 0.7 + 0.12 * len(evidence)),
         "The loss is far steeper in some directions than in others, and plain descent creeps along "
-        f"the flat ones: {evidence[-1].what} is {number(evidence[-1].value, 3)}.",
+        f"the flat ones: {evidence[-1].sentence}.",
         Remedy(
             "Use momentum or Adam; decorrelate or normalise the inputs.",
             {"training__optimizer": "adam"},
@@ -71,7 +70,9 @@ def _short_of_the_best(case: Case) -> list[Evidence]:
         Evidence(
             "R² of least squares minus the network's", best - case.learnt, limit("fit.simple")
         ),
-        Evidence("largest over least variance of the inputs", ratio, limit("curvature.ratio")),
+        Evidence(
+            "largest variance of the inputs over the smallest", ratio, limit("curvature.ratio")
+        ),
     ]
 
 

@@ -39,12 +39,12 @@ def overfits(case: Case) -> Iterator[Finding]:
     least_at = ""
     if len(known) >= 3:
         best = min(known, key=lambda e: e.loss if e.loss is not None else np.inf)
-        least_at = f" The validation loss was least after step {best.step}."
+        least_at = f" The validation loss was lowest after step {best.step}."
     yield finding(
         "CST401",
         "info" if harmless else "warning",
         min(0.92, 0.62 + 0.13 * len(evidence)),
-        f"The network overfits: {evidence[0].what} is {number(evidence[0].value, 3)}.{least_at}",
+        f"The network overfits: {evidence[0].sentence}.{least_at}",
         Remedy(
             "Stop early, add dropout or weight decay, or gather more data.",
             {"training__patience": 10, "dropout": 0.3, "training__weight_decay": 1e-2},
@@ -81,10 +81,10 @@ def _loss_gap(case: Case, known: Sequence[Evaluation]) -> tuple[list[Evidence], 
     above: list[Evidence] = []
     turned = rise > limit("fit.rise") and end - least > limit("fit.rise_least") * abs(least)
     if turned and _weighs(case, end - least) and (falling or gap > limit("fit.gap")):
-        risen.append(Evidence("validation loss at the end over its least", rise, limit("fit.rise")))
+        risen.append(Evidence("last validation loss over the lowest", rise, limit("fit.rise")))
     # Right as often as in training, it is only less sure of it.
     if gap > limit("fit.gap") and _matters(case, last) and not case.score_gap < SAME_GAP:
-        above.append(Evidence("validation over training loss", gap, limit("fit.gap")))
+        above.append(Evidence("validation loss over the training loss", gap, limit("fit.gap")))
     return risen, above
 
 
@@ -112,7 +112,7 @@ def _score_gap(case: Case) -> list[Evidence]:
         return []
     gap = train - held
     bar = max(limit("fit.score_gap"), 3 * np.sqrt(held * (1 - held) / m) if m < 100 else 0.0)
-    return [Evidence("training minus validation accuracy", gap, bar)] if gap > bar else []
+    return [Evidence("training accuracy minus that of validation", gap, bar)] if gap > bar else []
 
 
 def over_regularised(case: Case) -> Iterator[Finding]:
@@ -234,8 +234,8 @@ def underfits(case: Case) -> Iterator[Finding]:
             "CST402",
             "info" if going else "warning",
             0.75 if flat else 0.6,
-            f"The network underfits: on the training rows it explains {number(ours, 2)}, a {name} "
-            f"{number(theirs, 2)} on rows it has not seen.",
+            f"The network underfits: it explains {number(100 * max(ours, 0.0), 2)} % of its "
+            f"training rows, a {name} {number(100 * theirs, 2)} % of rows it has not seen.",
             "Give it more capacity, more steps, another rate or better features.",
             Evidence(f"score of a {name} minus the network's", theirs - ours, limit("fit.simple")),
         )

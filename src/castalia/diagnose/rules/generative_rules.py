@@ -68,7 +68,7 @@ def collapse(real: np.ndarray, made: np.ndarray) -> Iterator[Finding]:
 def _collapsed(covered: float, placed: float, alike: float, few: bool) -> Finding:
     what = (
         f"{number(100 * placed, 2)} % of the samples look like data, but only "
-        f"{number(100 * covered, 2)} % of the data have a sample near"
+        f"{number(100 * covered, 2)} % of the data have a sample nearby"
         if few
         else f"Samples differ from each other {number(alike, 2)} times as much as data do"
     )
@@ -79,8 +79,11 @@ def _collapsed(covered: float, placed: float, alike: float, few: bool) -> Findin
         f"{what}: the generator makes the same few things again and again.",
         "Use a Wasserstein loss with gradient penalty, or show the discriminator several samples "
         "at once; lower the generator's rate.",
-        Evidence("share of the data near a sample", covered, limit("samples.covered"), above=False),
-        Evidence("distance of samples over that of data", alike, limit("samples.alike"), False),
+        Evidence("share of the data near a sample", covered, limit("samples.covered"), False)
+        if few
+        else Evidence(
+            "distance of samples over that of data", alike, limit("samples.alike"), False
+        ),
     )
 
 

@@ -10,11 +10,12 @@ from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
 from castalia.diagnose.record import Look
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.thresholds import limit
-from castalia.utils.text import number
+from castalia.utils.text import listing, number
 
 __all__ = ["explodes", "never_reset", "vanishes"]
 
 LEAST_LAYERS = 4
+BOUNDED = ("tanh", "sigmoid", "hardtanh", "hardsigmoid", "softsign")
 PLURAL = {"weight": "weights", "bias": "biases"}
 
 
@@ -75,8 +76,9 @@ def vanishes(case: Case) -> Iterator[Finding]:
 
 def _vanishing(case: Case, ratio: float, layers: int, suffix: str) -> Finding:
     per_layer = ratio ** (1 / max(layers - 1, 1))
-    bounded = sorted({u.kind for look in case.looks[:3] for u in look.units if not u.gate})
-    inside = f" through {' and '.join(bounded)}" if bounded else ""
+    kinds = sorted({u.kind for look in case.looks[:3] for u in look.units if not u.gate})
+    inside = f" through {listing(kinds, 'and')}" if kinds else ""
+    bounded = not kinds or any(kind in BOUNDED for kind in kinds)
     return finding(
         "CST103",
         "error" if case.poor else "info",
@@ -86,7 +88,9 @@ def _vanishing(case: Case, ratio: float, layers: int, suffix: str) -> Finding:
         Remedy(
             "Use ReLU-like activations with He initialisation, normalisation or residual paths.",
             {"activation": "relu"},
-        ),
+        )
+        if bounded
+        else "Use He initialisation, normalisation or residual paths.",
         _shrinking(ratio, per_layer, PLURAL[suffix]),
         where=case.depth[0].rpartition(".")[0] if case.depth else None,
     )
@@ -140,7 +144,7 @@ def explodes(case: Case) -> Iterator[Finding]:
     steep = case.sensitivity[~np.isnan(case.sensitivity)]
     large = len(steep) == 0 or steep.max() > limit("gradient.steep")
     if case.spike > limit("gradient.spike") and large and not clipped:
-        what = "largest over median gradient norm"
+        what = "largest gradient norm over the median one"
         evidence.append(Evidence(what, case.spike, limit("gradient.spike")))
     bar, early = limit("gradient.huge"), steep[: max(3, len(steep) // 2)]
     # A loss near zero changes by many times its size however small the step.
@@ -160,7 +164,7 @@ def explodes(case: Case) -> Iterator[Finding]:
         "CST104",
         "error",
         min(0.9, 0.6 + 0.12 * len(evidence)),
-        f"Gradients explode: {evidence[0].what} is {number(evidence[0].value, 3)}.",
+        f"Gradients explode: {evidence[0].sentence}.",
         Remedy("Clip the norm of the gradient to 1 and lower the rate.", {"training__clip": 1.0}),
         *evidence,
         where=case.depth[0].rpartition(".")[0] if case.depth else None,

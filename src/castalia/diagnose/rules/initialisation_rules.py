@@ -11,9 +11,11 @@ from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.case_objective import BINARY_LOSSES
 from castalia.diagnose.rules.input_rules import inputs_unscaled
 from castalia.diagnose.thresholds import limit
-from castalia.utils.text import number
 
 __all__ = ["poor_start"]
+
+SCHEMES = "Use an initialisation that keeps the spread: He for ReLU, Glorot for tanh and sigmoid."
+BIASES = "size of a hidden layer's biases"
 
 
 def poor_start(case: Case) -> Iterator[Finding]:
@@ -30,8 +32,8 @@ def poor_start(case: Case) -> Iterator[Finding]:
         "CST109",
         "info" if passed else "warning",
         min(0.9, 0.6 + 0.15 * len(evidence)),
-        f"The network starts badly: {evidence[0].what} is {number(evidence[0].value, 3)}.",
-        "Use an initialisation that keeps the spread: He for ReLU, Glorot for tanh and sigmoid.",
+        f"The network starts badly: {evidence[0].sentence}.",
+        "Begin with biases at 0." if evidence[0].what == BIASES else SCHEMES,
         *evidence,
     )
 
@@ -74,7 +76,9 @@ def _depth(case: Case) -> list[Evidence]:
     if change > bar:
         return [Evidence("growth of the spread over depth", change, bar)]
     if change < 1 / bar and case.poor:
-        return [Evidence("what is left of the spread over depth", change, 1 / bar, above=False)]
+        return [
+            Evidence("share of the spread left at the last layer", change, 1 / bar, above=False)
+        ]
     return []
 
 
@@ -91,7 +95,7 @@ def _scale(case: Case) -> list[Evidence]:
     if not factors:
         return []
     low, high = min(factors), max(factors)
-    what, middle = "weights over 1/√(fan-in)", float(np.median(factors))
+    what, middle = "size of the weights over 1/√(fan-in)", float(np.median(factors))
     bar = limit("start.small_median")
     if len(factors) >= 4 and middle < bar and _plateau(case):
         return [Evidence(what, middle, bar, above=False)]
@@ -111,7 +115,7 @@ def _biases(case: Case) -> list[Evidence]:
         if name.endswith("bias") and _plain(case, name.rpartition(".")[0])
     ]
     bar = limit("start.bias")
-    return [Evidence("size of a hidden layer's biases", s, bar) for s in sizes if s > bar][:1]
+    return [Evidence(BIASES, s, bar) for s in sizes if s > bar][:1]
 
 
 def _plain(case: Case, layer: str) -> bool:

@@ -17,6 +17,7 @@ from castalia.utils.text import number
 __all__ = ["degenerate", "inputs_unscaled", "targets_unscaled"]
 
 LEAST_ROWS = 16
+ONE, SEVERAL = ("s", "it", "it is"), ("", "them", "they are")  # how a sentence goes on
 
 
 def _columns(case: Case) -> tuple[np.ndarray, np.ndarray] | None:
@@ -64,7 +65,8 @@ def inputs_unscaled(case: Case) -> Iterator[Finding]:
         0.92 if far and case.poor else 0.85 if far or case.poor else 0.75,
         f"Inputs are not scaled: columns have sizes of {number(float(np.median(size)), 2)} in the "
         f"middle and {number(largest, 2)} at most.",
-        "Standardise each column with the mean and spread of the training rows (pixels: / 255).",
+        "Standardise each column with the mean and spread of the training rows (pixels: divide by "
+        f"255{'' if evidence.above else ' once only'}).",
         evidence,
         where=where,
     )
@@ -92,13 +94,14 @@ def targets_unscaled(case: Case) -> Iterator[Finding]:
         evidence = Evidence("spread of the targets", spread, limit("targets.small"), above=False)
     if evidence is None:
         return
+    middle = float(flat.mean())
+    mean = middle if abs(middle) > limit("rounding.equal") * size else 0.0
     severe = size > 100 or far_off or spread < limit("targets.far") * limit("targets.small")
     yield finding(
         "CST202",
         "info" if case.well or _fell(case) else "warning",
         0.9 if severe else 0.8,
-        f"Targets are not scaled: mean {number(float(flat.mean()), 3)}, spread "
-        f"{number(spread, 3)}.",
+        f"Targets are not scaled: mean {number(mean, 3)}, spread {number(spread, 3)}.",
         "Standardise the targets with the training rows' mean and spread, and undo it after.",
         evidence,
     )
@@ -126,9 +129,11 @@ def degenerate(case: Case) -> Iterator[Finding]:
     twins = _twins(x, std)
     if len(missing):
         share = float(np.isnan(x).mean(axis=0).max())
-        yield _column(missing, "hold missing values", "Impute or drop them.", share, "error", 0.9)
+        yield _column(
+            missing, "hold{s} missing values", "Impute or drop {them}.", share, "error", 0.9
+        )
     elif len(serial):
-        yield _column(serial, "number the rows", "Drop them.", len(serial), "warning", 0.85)
+        yield _column(serial, "number{s} the rows", "Drop {them}.", len(serial), "warning", 0.85)
     elif (
         len(constant)
         and not case.pixels
@@ -136,17 +141,17 @@ def degenerate(case: Case) -> Iterator[Finding]:
     ):
         severity = "info" if to_be_made else "warning"
         sure = 0.7 + 0.2 * (len(constant) / x.shape[1] > limit("columns.many"))
-        yield _column(constant, "never change", "Drop them.", len(constant), severity, sure)
+        yield _column(constant, "never change{s}", "Drop {them}.", len(constant), severity, sure)
     elif len(twins) and not case.pixels and not (x.shape[1] >= 60 and len(twins) < 4):
         severity = "info" if to_be_made else "warning"
         yield _column(
-            twins, "repeat other columns", "Keep one of each.", len(twins), severity, 0.75
+            twins, "repeat{s} other columns", "Keep one of each.", len(twins), severity, 0.75
         )
     elif len(constant):
         yield _column(
             constant,
-            "never change",
-            "Nothing, if they are the border of an image.",
+            "never change{s}",
+            "Nothing, if {they} the border of an image or words that are not met.",
             len(constant),
             "info",
             0.5,
@@ -161,14 +166,16 @@ def _one_of_many(x: np.ndarray) -> bool:
 def _column(
     which: np.ndarray, words: str, cure: str, value: float, severity: str, sure: float
 ) -> Finding:
-    names = ", ".join(str(int(c)) for c in which[:5]) + (" …" if len(which) > 5 else "")
+    names = ", ".join(str(int(c)) for c in which[:5])
+    more, one = f" and {len(which) - 5} more" if len(which) > 5 else "", len(which) == 1
+    forms = dict(zip(("s", "them", "they"), ONE if one else SEVERAL, strict=True))
     return finding(
         "CST203",
         severity,
         sure,
-        f"Columns of the inputs {words}: {names}.",
-        cure,
-        Evidence("columns concerned" if value >= 1 else "share missing", float(value), 0.0),
+        f"Column{'' if one else 's'} {names}{more} of the inputs {words.format(**forms)}.",
+        cure.format(**forms),
+        Evidence("share missing" if "missing" in words else "columns concerned", value, 0.0),
         where=f"column {int(which[0])}",
     )
 

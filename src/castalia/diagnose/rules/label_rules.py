@@ -159,8 +159,8 @@ def _wrong_batches(case: Case) -> Iterator[Finding]:
         "CST205",
         "warning",
         0.75,
-        f"Of {len(low)} batches late in training {low.sum()} are answered hardly at all "
-        f"({number(100 * float(right[low].mean()), 2)} % right), the others well "
+        f"Of {len(low)} batches late in training, {low.sum()} are mostly answered wrongly "
+        f"({number(100 * float(right[low].mean()), 2)} % right) and the others well "
         f"({number(100 * usual, 2)} %): these batches have labels of other rows.",
         "Look at the rows and labels of these batches: a part of the data may be shifted.",
         Evidence(
@@ -234,9 +234,13 @@ def ordered(case: Case) -> Iterator[Finding]:
             "error" if statistic > 5 * bar else "warning",
             0.93 if statistic > 3 * bar or statistic <= bar else 0.8,
             f"Batches are ordered: their {what} differ from batch to batch {number(statistic, 2)} "
-            "times as much as shuffled ones would.",
+            "times as much as shuffled ones would."
+            if statistic > bar
+            else "Batches are ordered: nearly every batch is of one class.",
             "Shuffle the rows: DataLoader(..., shuffle=True).",
-            Evidence("variance between batches over its expectation", statistic, bar),
+            Evidence("variance between batches over its expectation", statistic, bar)
+            if statistic > bar
+            else Evidence("share of batches of one class", _alike(batches), limit("order.alike")),
         )
 
 
@@ -246,13 +250,17 @@ def _of_one_class(case: Case, batches: list[np.ndarray]) -> bool:
     if case.labels is None or min(sizes) < 3:
         return False
     by_chance = float((case.shares ** min(sizes)).sum())
-    alike = float(np.mean([b.min() == b.max() for b in batches]))
-    return alike > limit("order.alike") and by_chance < limit("order.by_chance")
+    return _alike(batches) > limit("order.alike") and by_chance < limit("order.by_chance")
+
+
+def _alike(batches: list[np.ndarray]) -> float:
+    """Share of the batches that have one target throughout."""
+    return float(np.mean([b.min() == b.max() for b in batches]))
 
 
 def _uniform(batches: list[np.ndarray]) -> bool:
     """Whether each batch has one target throughout."""
-    return all(b.min() == b.max() for b in batches)
+    return _alike(batches) == 1
 
 
 def _inputs_are_mixed(case: Case) -> bool:

@@ -57,7 +57,7 @@ def too_high(case: Case) -> Iterator[Finding]:
         "CST101",
         severity,
         sure,
-        f"{_rate(case)} is too high: {_words(evidence[0])}.",
+        f"{_rate(case)} is too high: {evidence[0].sentence}.",
         _lower(case),
         *evidence,
     )
@@ -67,7 +67,7 @@ def _beyond_all(case: Case) -> Iterator[Finding]:
     """Steps that promise more than the whole loss, which none can keep, in a game as elsewhere."""
     if case.promise > 1 and not case.signed:
         evidence = Evidence("share of the loss that one step promises", case.promise, 1.0)
-        words = f"{_rate(case)} is too high: {_words(evidence)}."
+        words = f"{_rate(case)} is too high: {evidence.sentence}."
         yield finding("CST101", "error", 0.9, words, _lower(case), evidence)
 
 
@@ -213,7 +213,7 @@ def too_low(case: Case) -> Iterator[Finding]:
         "CST102",
         _slow_severity(learnt),
         0.93 if tiny and falling else 0.88,
-        f"{_rate(case)} is too low: {_words(evidence)}; the loss fell from "
+        f"{_rate(case)} is too low: {evidence.sentence}; the loss went from "
         f"{number(case.initial, 3)} to {number(case.final, 3)}.",
         _between(case, higher, min(3.0, higher / 2), "Raise"),
         evidence,
@@ -290,7 +290,3 @@ def _round(value: float) -> float:
     power = 10.0 ** np.floor(np.log10(value))
     lead = min((1.0, 2.0, 3.0, 5.0, 10.0), key=lambda d: abs(np.log(value / power / d)))
     return float(f"{lead * power:.6g}")
-
-
-def _words(evidence: Evidence) -> str:
-    return f"{evidence.what} is {number(evidence.value, 3)}"

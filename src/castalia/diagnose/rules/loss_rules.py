@@ -166,7 +166,7 @@ def _exclusive(case: Case) -> Iterator[Finding]:
         yield _wrong(
             case,
             f"Each row has exactly one of {y.shape[1]} classes, fitted by a binary "
-            f"cross-entropy per class ({number(y.sum() / len(y), 2)} per row).",
+            "cross-entropy per class.",
             "Use cross_entropy with class numbers.",
             0.88,
         )

@@ -9,7 +9,7 @@ import numpy as np
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.thresholds import limit
-from castalia.utils.text import number
+from castalia.utils.text import number, plural
 
 __all__ = ["batch_statistics", "wrong_mode"]
 
@@ -29,7 +29,7 @@ def batch_statistics(case: Case) -> Iterator[Finding]:
             "CST115",
             "warning",
             0.88,
-            f"`{small}` normalises over {number(least[small])} numbers a channel.",
+            f"`{small}` normalises over {plural(int(least[small]), 'number')} a channel.",
             "Use larger batches, or GroupNorm or LayerNorm, which need no batch.",
             Evidence(
                 "numbers per channel in a batch", float(least[small]), limit("batch.norm"), False
@@ -51,8 +51,9 @@ def batch_statistics(case: Case) -> Iterator[Finding]:
             "CST115",
             "warning",
             0.85,
-            f"The running mean of `{worst}` lies {number(far[worst], 2)} spreads from the mean of "
-            "its batches: evaluation sees another network than training.",
+            f"The running mean of `{worst}` is off the mean of its batches by "
+            f"{number(far[worst], 2)} times their spread: evaluation sees another network "
+            "than training.",
             _faster(case, worst),
             Evidence("distance of running and batch mean", far[worst], limit("batch.running")),
             where=worst,
@@ -79,8 +80,8 @@ def _hasty(case: Case) -> Iterator[Finding]:
                 0.8,
                 f"With a momentum of {number(momentum)} the running statistics of `{layer.name}` "
                 "are those of the last batch alone.",
-                f"momentum={number(momentum)} → {number(1 - momentum, 2)} (torch weighs the new "
-                "batch, other libraries the old value).",
+                f"momentum={number(momentum)} → {number(1 - momentum, 2)} (in torch it weights "
+                "the new batch, in other libraries the old value).",
                 Evidence("momentum of the batch norm", momentum, limit("batch.hasty")),
                 where=layer.name,
             )
@@ -110,7 +111,7 @@ def wrong_mode(case: Case) -> Iterator[Finding]:
     trained, evaluated = record.trained_in_training_mode, record.trained_in_evaluation_mode
     if not sensitive:
         if evaluated > limit("modes.steps") * (trained + evaluated) and _called_off(case):
-            yield _in_evaluation_mode(trained, evaluated, "a dropout", None)
+            yield _in_evaluation_mode(trained, evaluated, "a dropout switched off", None)
         return
     where = sensitive[0].name
     validated = record.validated_in_training_mode
@@ -125,7 +126,9 @@ def wrong_mode(case: Case) -> Iterator[Finding]:
             where=where,
         )
     elif evaluated > limit("modes.steps") * (trained + evaluated) and evaluated > 2:
-        what = f"`{where}` ({sensitive[0].kind})"
+        norm = "BatchNorm" in sensitive[0].kind
+        off = "on its running statistics" if norm else "switched off"
+        what = f"`{where}` ({sensitive[0].kind}) {off}"
         yield _in_evaluation_mode(trained, evaluated, what, where)
     elif record.evaluations == [] and _silently(case):
         yield finding(
@@ -152,7 +155,7 @@ def _in_evaluation_mode(trained: int, evaluated: int, what: str, where: str | No
         "CST116",
         "warning",
         0.93,
-        f"{evaluated} of {steps} training steps ran in evaluation mode, with {what} switched off.",
+        f"{evaluated} of {steps} training steps ran in evaluation mode, with {what}.",
         "Call model.train() at the start of each epoch.",
         Evidence("share of steps in evaluation mode", share, limit("modes.steps")),
         where=where,

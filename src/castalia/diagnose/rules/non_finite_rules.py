@@ -1,4 +1,4 @@
-"""CST105: numbers that are none."""
+"""CST105: NaN and infinity."""
 
 from __future__ import annotations
 
@@ -35,19 +35,21 @@ def not_a_number(case: Case) -> Iterator[Finding]:
     if bad_inputs or bad_targets:
         which = "inputs" if bad_inputs else "targets"
         share = bad_inputs or bad_targets
-        origin = f"the {which} hold numbers that are none"
+        origin = f"the {which} hold NaN or infinity"
         cure = f"Drop or impute the missing {which}."
         evidence = Evidence(f"share of {which} that are NaN or infinite", share, 0.0)
         sure = 0.97
     else:
         origin, cure = _origin(case)
         at = case.steps if step is None else step
-        evidence, sure = Evidence("step of the first loss that is no number", at), 0.85
+        evidence, sure = Evidence("first step with a loss that is NaN or infinite", at), 0.85
     before = case.finite[-1] if len(case.finite) else np.nan
     was = f", after {number(before, 3)}" if np.isfinite(before) else ""
     where = gradient if step is None else None
     first = (
-        f"The loss is no number from step {step}{was}" if step is not None else "A gradient is none"
+        f"The loss is NaN or infinite from step {step} on{was}"
+        if step is not None
+        else "A gradient is NaN or infinite"
     )
     yield finding("CST105", "error", sure, f"{first}: {origin}.", cure, evidence, where=where)
 

@@ -36,8 +36,9 @@ def frozen(case: Case) -> Iterator[Finding]:
             "CST110",
             "error" if case.poor else "warning",
             0.9,
-            f"{strangers} weight matrices that the loss depends on never change: the module does "
-            "not know them.",
+            f"{'A weight matrix' if strangers == 1 else f'{strangers} weight matrices'} that the "
+            f"loss depends on never {'changes' if strangers == 1 else 'change'}: the module does "
+            f"not know {'it' if strangers == 1 else 'them'}.",
             "Keep layers in nn.ModuleList or nn.ModuleDict, not in a plain list or dict.",
             Evidence("matrices unknown to the module that never change", strangers, 0),
         )
@@ -68,12 +69,24 @@ def frozen(case: Case) -> Iterator[Finding]:
                 "CST110",
                 "info" if idle else "warning" if mild and not case.poor else "error",
                 0.6 if few else 0.93,
-                f"{listing([w.name for w in found], 'and', 4)} never change: they {words}.",
+                _never_change([w.name for w in found], words),
                 _cure(words),
                 Evidence("share of the parameters that never change", share, 0.0),
                 where=found[0].name,
             )
             return
+
+
+def _never_change(names: list[str], words: str) -> str:
+    """Say it of one or of several.
+
+    >>> _never_change(["fc.weight"], "are not known to the optimizer")
+    '`fc.weight` never changes: it is not known to the optimizer.'
+    """
+    if len(names) == 1:
+        one = words.replace("are ", "is ", 1).replace("they were", "it was").replace("them", "it")
+        return f"`{names[0]}` never changes: it {one}."
+    return f"{listing(names, 'and', 4)} never change: they {words}."
 
 
 def _as_drawn(still: list[Weight]) -> list[Weight]:
@@ -119,7 +132,9 @@ def _nothing_moves(case: Case) -> Finding:
         "CST110",
         "error",
         sure,
-        f"None of the {len(weights)} parameters changes: {words}.",
+        f"None of the {len(weights)} parameters changes: {words}."
+        if len(weights) > 1
+        else f"The only parameter never changes: {words}.",
         cure,
         Evidence("share of the parameters that never change", 1.0, 0.0),
         where=weights[0].name,
@@ -143,5 +158,5 @@ def _cure(words: str) -> str:
     if "optimizer" in words and "given" not in words:
         return "Build the optimizer from the parameters of this very module, after its last change."
     if "frozen" in words:
-        return "Set requires_grad_(True) on them, or load trained weights before freezing."
+        return "Set requires_grad_(True), or load trained weights before freezing."
     return "Keep the graph: no detach(), .data, .item(), numpy() or torch.tensor() on the way."

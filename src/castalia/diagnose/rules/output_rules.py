@@ -181,8 +181,8 @@ def _out_of_reach(case: Case, kind: str) -> Iterator[Finding]:
     if out > bar:
         yield _wrong(
             case,
-            f"{number(100 * out, 2)} % of the targets lie outside what {kind} can "
-            f"give ({number(float(flat.min()), 3)} to {number(float(flat.max()), 3)}).",
+            f"{number(100 * out, 2)} % of the targets ({number(float(flat.min()), 3)} to "
+            f"{number(float(flat.max()), 3)}) lie outside what {kind} can give.",
             "End a regression with a plain linear layer.",
             0.93,
             evidence=Evidence("share of targets out of reach", out, bar),

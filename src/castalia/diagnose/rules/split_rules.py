@@ -161,8 +161,8 @@ def _giveaway(case: Case) -> Iterator[Finding]:
             "CST206",
             "warning",
             0.8,
-            f"Column {order[-1]} alone gives the answer ({number(best, 4)}; the next best column "
-            f"{number(second, 3)}).",
+            f"Column {order[-1]} alone gives the answer (score {number(best, 4)}; the next best "
+            f"column {number(second, 3)}).",
             "Ask whether that column is known when predictions are made; if not, drop it.",
             Evidence("accuracy or R² of one column alone", float(best), limit("rows.alone")),
             where=f"column {order[-1]}",

@@ -62,5 +62,7 @@ def _curves(parts: Sequence[tuple[str, Diagnosis]], several: bool) -> dict[str, 
 
 def _named(found: Finding, module: str) -> Finding:
     where = module if found.where is None else f"{module}.{found.where}"
+    if found.where is not None and found.where.startswith("column "):
+        where = f"{found.where} of {module}"
     symptoms = tuple(_named(one, module) for one in found.symptoms)
     return replace(found, where=where, symptoms=symptoms)

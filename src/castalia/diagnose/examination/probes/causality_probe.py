@@ -46,7 +46,7 @@ def causality(subject: Subject) -> Outcome:
         "CST505",
         "error",
         0.98,
-        f"Outputs up to place {place} change when only inputs after it are changed: the model "
+        f"Outputs up to position {place} change when only inputs after it are changed: the model "
         "sees what it is to predict.",
         "Mask the future: is_causal=True or a triangular mask in attention, padding on the left "
         "only in convolutions, no bidirectional layer.",

@@ -18,7 +18,7 @@ from castalia.diagnose.examination.row_reader import Rows
 from castalia.diagnose.examination.table_models import Table
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.thresholds import limit
-from castalia.utils.text import plural
+from castalia.utils.text import number, plural
 
 __all__ = ["duplicates"]
 
@@ -120,7 +120,7 @@ def _nearly(share: float, among: float) -> Finding | None:
         "CST206",
         "warning",
         0.85,
-        f"{100 * share:.2g} % of the validation rows lie much nearer to a training row than "
+        f"{number(100 * share, 2)} % of the validation rows lie much nearer to a training row than "
         "training rows lie to each other: nearly the same rows on both sides.",
         "Split by what the rows come from (person, image, day), so that near copies stay on one "
         "side.",

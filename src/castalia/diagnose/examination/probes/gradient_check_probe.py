@@ -18,7 +18,7 @@ from castalia.diagnose.examination.task_inference import graph_nodes
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.thresholds import limit
 from castalia.errors import CastaliaError
-from castalia.utils.text import shorten
+from castalia.utils.text import number, shorten
 
 __all__ = ["gradient_check"]
 
@@ -136,8 +136,8 @@ def _wrong(name: str, worst: Mismatch, own: list[str]) -> Finding:
         "error",
         0.9,
         f"The backward of `{', '.join(own)}` is wrong: the gradient of `{worst.name}` is "
-        f"{worst.analytic:.3g} where the slope is {worst.numeric:.3g}. Training follows a wrong "
-        "direction, however long it runs.",
+        f"{number(worst.analytic, 3)} where the slope is {number(worst.numeric, 3)}. Training "
+        "follows a wrong direction, however long it runs.",
         f"Mend the backward of `{', '.join(own)}`, or leave it to autograd.",
         Evidence("relative error of the gradient", worst.error, limit("examine.gradient_error")),
         where=name,
@@ -150,7 +150,7 @@ def _missing(name: str, worst: Mismatch, own: list[str]) -> Finding:
         "error",
         0.9,
         f"The backward of `{', '.join(own)}` gives no gradient for `{worst.name}`, though the "
-        f"output depends on it (slope {worst.numeric:.3g}).",
+        f"output depends on it (slope {number(worst.numeric, 3)}).",
         f"Return the gradient of every input in the backward of `{', '.join(own)}`.",
         Evidence("gradient", 0.0),
         Evidence("slope", worst.numeric),

@@ -12,10 +12,11 @@ from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.guards import seed_torch
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.thresholds import limit
-from castalia.utils.text import listing, number
+from castalia.utils.text import listing, number, plural
 
 __all__ = ["missing_gradients", "not_finite", "out_of_reach"]
 
+LOSS = "the loss"
 ROWS = 32
 
 
@@ -97,18 +98,35 @@ def not_finite(subject: Subject) -> Finding | None:
     bad = [name for name, p in subject.module.named_parameters() if not _finite(p)]
     if bad:
         return _broken(
-            f"Weights of {listing(bad, 'and', 4)} are not finite.", "a smaller rate", bad[0]
+            f"Weights of {listing(bad, 'and', 4)} are not finite.",
+            "Train again with a smaller learning rate; these weights are lost.",
+            bad[0],
+            Evidence("parameters that are not finite", len(bad), 0),
         )
     if not _finite(subject.y):
-        count = int((~torch.isfinite(subject.y)).sum())
-        return _broken(f"{count} targets are not finite.", "cleaned targets", "targets")
+        return _bad_rows(subject.y, "targets")
     if not _finite(subject.x):
-        count = int((~torch.isfinite(subject.x)).reshape(len(subject.x), -1).any(1).sum())
-        return _broken(f"{count} rows of the inputs hold values that are not finite.", "", "inputs")
+        return _bad_rows(subject.x, "inputs")
     place = _first_broken(subject)
     if place is None:
         return None
-    return _broken(f"The output of `{place}` is not finite, while its input is.", "", place)
+    what = "The loss" if place == LOSS else f"The output of `{place}`"
+    return _broken(
+        f"{what} is not finite, while {'the outputs are' if place == LOSS else 'its input is'}.",
+        "Guard logarithms, divisions and roots against 0.",
+        place,
+        Evidence("places that turn numbers into NaN or infinity", 1, 0),
+    )
+
+
+def _bad_rows(values: Tensor, what: str) -> Finding:
+    count = int((~torch.isfinite(values)).reshape(len(values), -1).any(1).sum())
+    return _broken(
+        f"The {what} of {plural(count, 'row')} hold values that are not finite.",
+        f"Drop the rows whose {what} are missing, or impute them.",
+        what,
+        Evidence(f"share of the rows with such {what}", count / len(values), 0.0),
+    )
 
 
 def _finite(value: Tensor) -> bool:
@@ -133,16 +151,11 @@ def _first_broken(subject: Subject) -> str | None:
         part.register_forward_hook(watcher(name or type(part).__name__))
     with torch.no_grad():
         loss = copy.loss(subject.x[:256].clone(), subject.y[:256])
-    return found[0] if found else (None if _finite(loss) else "the loss")
+    return found[0] if found else (None if _finite(loss) else LOSS)
 
 
-def _broken(summary: str, cure: str, where: str) -> Finding:
-    remedies = {
-        "a smaller rate": "Train again with a smaller learning rate; these weights are lost.",
-        "cleaned targets": "Drop or repair the rows whose targets are missing.",
-        "": "Guard logarithms, divisions and roots against 0, and impute missing inputs.",
-    }
-    return finding("CST105", "error", 0.95, summary, remedies[cure], where=where)
+def _broken(summary: str, cure: str, where: str, evidence: Evidence) -> Finding:
+    return finding("CST105", "error", 0.95, summary, cure, evidence, where=where)
 
 
 def out_of_reach(subject: Subject, x: Tensor, y: Tensor, outputs: Any) -> Finding | None:

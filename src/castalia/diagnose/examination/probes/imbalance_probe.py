@@ -59,17 +59,18 @@ def _rare(subject: Subject, classes: np.ndarray, shares: np.ndarray, rare: np.nd
     warned = ignored and (subject.learned.own or share < limit("examine.rare_short"))
     evidence = [Evidence("share of the rarest class", share, limit("examine.rare"), above=False)]
     if recall is not None:
-        evidence.append(
-            Evidence("recall of the rare classes", recall, limit("examine.ignored"), above=False)
-        )
-    action = "and the network passes them over" if ignored else "and the network finds some of them"
+        bar = limit("examine.ignored") if ignored else None
+        evidence.append(Evidence("recall of the rare classes", recall, bar, above=False))
+    which = f"Class {names} is" if len(rare) == 1 else f"Classes {names} are"
+    whose = "its" if len(rare) == 1 else "their"
+    action = f", and the network finds {'hardly any' if ignored else 'some'} of {whose} rows"
     return finding(
         "CST204",
         "warning" if warned else "info",
         0.85 if warned else 0.6,
-        f"Classes {names} are rare (down to {100 * share:.2g} % of the rows)"
-        f"{f' {action}' if recall is not None else ''}.",
-        f"Weigh the classes, weight=[{weight}{', …' if len(classes) > 10 else ''}], and judge by "
+        f"{which} rare (down to {number(100 * share, 2)} % of the rows)"
+        f"{action if recall is not None else ''}.",
+        f"Weight the classes, weight=[{weight}{', …' if len(classes) > 10 else ''}], and judge by "
         "balanced accuracy or precision and recall.",
         *evidence,
     )

@@ -20,6 +20,7 @@ from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.table_models import Table, one_thread
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.thresholds import limit
+from castalia.utils.text import number
 
 __all__ = ["label_noise"]
 
@@ -108,8 +109,8 @@ def _noise(rate: float, ratio: float, bar: float, rows: np.ndarray) -> Finding:
         "CST205",
         "warning",
         0.85 if rate > limit("examine.noise_clear") else 0.75,
-        f"About {100 * rate:.2g} % of the labels are contradicted out of sample, as often where "
-        "models are confident as elsewhere.",
+        f"About {number(100 * rate, 2)} % of the labels are contradicted out of sample, as often "
+        "where models are confident as elsewhere.",
         f"Inspect training rows {shown}{more}.",
         Evidence("error rate of the confident half", rate, limit("examine.noise_rate")),
         Evidence("that rate over the rate of all rows", ratio, bar),

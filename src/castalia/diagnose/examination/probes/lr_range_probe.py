@@ -128,10 +128,8 @@ def _verdict(
 
 def _found(code: str, rate: float, best: float, share: float, bar: float, mine: float) -> Finding:
     high = code == "CST101"
-    if high:
-        seen = "the loss diverges" if mine <= 0 else f"the loss falls {100 * share:.2g} % as far"
-    else:
-        seen = f"the loss falls {max(0.0, 100 * share):.2g} % as far"
+    far = f"falls {number(max(0.0, 100 * share), 2)} % as far in the same steps as"
+    seen = "diverges; it falls" if high and mine <= 0 else far
     evidence = (
         []
         if math.isinf(share)
@@ -142,7 +140,7 @@ def _found(code: str, rate: float, best: float, share: float, bar: float, mine: 
         code,
         "error" if severe else "warning",
         0.93 if share < bar / 2 else 0.8,
-        f"At lr={number(rate, 3)} {seen} in the same steps as at lr={number(best, 2)}.",
+        f"At lr={number(rate, 3)} the loss {seen} at lr={number(best, 2)}.",
         Remedy(f"lr={number(rate, 3)} → {number(best, 2)}", {"lr": float(number(best, 2))}),
         Evidence("learning rate over the best one found", rate / best),
         *evidence,

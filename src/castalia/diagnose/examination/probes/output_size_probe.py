@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
+from castalia.utils.text import plural
 
 __all__ = ["sizes"]
 
@@ -55,19 +56,20 @@ def _too_few(width: int, count: int, highest: int) -> Finding:
         "CST306",
         "error",
         0.98,
-        f"The module has {width} outputs, but labels go up to {highest}.",
+        f"The module has {plural(width, 'output')}, but labels go up to {highest}.",
         cure,
         Evidence("largest label", highest, width - 1),
     )
 
 
 def _too_many(width: int, highest: int) -> Finding:
+    spare = width - highest - 1
     return finding(
         "CST306",
         "warning",
         0.85,
         f"The module has {width} outputs, but labels end at {highest}: "
-        f"{width - highest - 1} outputs have no class.",
+        f"{plural(spare, 'output')} {'has' if spare == 1 else 'have'} no class.",
         f"Outputs {width} → {highest + 1}.",
         Evidence("outputs", width, highest + 1),
     )
