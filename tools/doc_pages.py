@@ -7,6 +7,7 @@ the gallery of the experiments.
 """
 
 import argparse
+import html
 import importlib
 import inspect
 import os
@@ -57,6 +58,7 @@ def write_pages(out: Path) -> None:
     (out / "docs" / "index.md").unlink()
     (out / "index.md").write_text(_home(home), encoding="utf-8")
     _menu(out)
+    _findings(out / "docs" / "findings")
     modules = list(_modules())
     homes = _homes(modules)
     for module in modules:
@@ -110,6 +112,13 @@ def _menu(out: Path) -> None:
     for name, listed in pages.items():
         text = f"# {name}\n\n{_toctree(listed, ':maxdepth: 1')}\n"
         (out / f"{_slug(name)}.md").write_text(text, encoding="utf-8")
+
+
+def _findings(folder: Path) -> None:
+    """Put the page of every finding below their index, so that it has a place in the menu."""
+    pages = sorted(page.stem for page in folder.glob("CST*.md"))
+    with (folder / "index.md").open("a", encoding="utf-8") as index:
+        index.write(f"\n{_toctree(pages, ':hidden:')}\n")
 
 
 def _slug(name: str) -> str:
@@ -268,16 +277,22 @@ def _course() -> str:
     for area in course_table(rows):
         inside = [
             (
-                row.id,
+                f'<span class="whole">{row.id}</span>',
                 row.name,
-                f"`{row.object}`" if row.object else "",
-                "<br>".join(f"`{test}`" for test in row.tests) or "open",
+                _breaking(row.object or ""),
+                "<br>".join(map(_breaking, row.tests)) or "open",
             )
             for row in rows
             if row.area == area["area"]
         ]
         parts += [f"## {area['area']}", _table(("Row", "Name", "Does it", "Proof"), inside)]
     return "\n\n".join(parts)
+
+
+def _breaking(name: str) -> str:
+    """Return a long name as code that may go on in a new line after each of its parts."""
+    parts = re.sub("([/._:]+)", r"\1<wbr>", html.escape(name))
+    return f"<code>{parts}</code>" if name else ""
 
 
 def _gallery() -> str:
