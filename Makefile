@@ -12,7 +12,7 @@ test suite tiny: export PYTHONDONTWRITEBYTECODE =
 
 MINUTES ?= 15
 
-.PHONY: demo test tiny lint style types suite format bench evidence torture test-lowest proof docs release-check release-try clean
+.PHONY: demo test tiny lint style types suite format bench evidence torture test-lowest proof docs links release-check release-try clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -92,6 +92,11 @@ $(VENV)/.docs: $(VENV)/.test
 docs: $(VENV)/.docs
 	$(BIN)/python tools/doc_pages.py
 	$(BIN)/python -m sphinx -b html -q -W --keep-going build/docs site
+
+# Links to other sites, asked one by one; needs a network, so a nightly job does it.
+links: $(VENV)/.docs
+	$(BIN)/python tools/doc_pages.py
+	$(BIN)/python -m sphinx -b linkcheck -q -D plot_gallery=0 build/docs build/links
 
 # Wheel and sdist, built, checked, and tried in empty environments: newest and oldest dependencies, and extras alone.
 RELEASE := $(VENV)-release
