@@ -337,13 +337,18 @@ class Guarded:
             _check_sender(self.server.settings, request)
             return await self.handler(request)
         except Refused as error:
-            return _answer({"error": str(error)}, error.status)
+            return self._refusal(str(error), error.status)
         except TooBusy:
-            found = _answer({"error": "serve: too many rows wait; try again."}, 503)
+            found = self._refusal("serve: too many rows wait; try again.", 503)
             found.headers["retry-after"] = "1"
             return found
         except CastaliaError as error:
-            return _answer({"error": " ".join(str(error).split())}, 422)
+            return self._refusal(" ".join(str(error).split()), 422)
+
+    def _refusal(self, said: str, status: int) -> Any:
+        """Return a sentence; OpenAI's clients look for it one level deeper."""
+        deeper = {"message": said, "type": "invalid_request_error", "code": status}
+        return _answer({"error": deeper if self.route.startswith("/v1/") else said}, status)
 
 
 def _check_sender(settings: ServeSettings, request: Any) -> None:
