@@ -14,6 +14,7 @@ from castalia.models.control import (
     best_value,
     value_iteration,
 )
+from castalia.models.control.environments import Count
 
 MAP = ["S..#", ".H..", "...G"]
 
@@ -54,6 +55,14 @@ def test_temporal_differences_find_the_values_of_the_random_walk(trace):
 
     assert error(10) > error(400)
     assert error(400) < 0.08
+
+
+def test_a_reward_at_the_end_reaches_back_by_discount_and_trace():
+    chain = GridWorld(["S...G"], cost=0.0)
+    chain.action_space = Count(1)
+    chain.step = lambda action, step=chain.step: step(1)  # always to the right
+    agent = TDLearning(episodes=1, lr=0.2, discount=0.9, trace=0.5, random_state=0).fit(chain)
+    np.testing.assert_allclose(agent.values_[:4], 0.2 * 0.45 ** np.arange(3, -1, -1))
 
 
 def test_the_same_seed_learns_the_same_and_a_clone_too():

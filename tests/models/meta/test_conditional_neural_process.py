@@ -29,7 +29,7 @@ def lines(tasks, points, seed):
     random = np.random.default_rng(seed)
     x = random.uniform(-2, 2, (tasks, points))
     slope, level = random.normal(size=(2, tasks, 1))
-    y = slope * x + level + 0.05 * random.normal(size=x.shape)
+    y = 20 * (slope * x + level + 0.05 * random.normal(size=x.shape))
     return x.reshape(-1, 1), y.ravel(), np.repeat(np.arange(tasks), points)
 
 
@@ -49,3 +49,5 @@ def test_the_likelihood_of_new_functions_rises_with_the_context(kind):
 
     none, two, many = (likelihood(points) for points in (0, 2, 8))
     assert none < two < many
+    mean, spread = model.predict(x, return_std=True)  # of no function in particular
+    assert 0.3 < np.mean(((y - mean) / spread) ** 2) < 3
