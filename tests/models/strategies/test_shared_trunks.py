@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 from torch.testing import assert_close
 
+import castalia
 from castalia import (
     MLPClassifier,
     MLPRegressor,
@@ -21,7 +22,7 @@ from castalia import (
 from castalia.errors import InvalidParameter
 from castalia.models.strategies.hidden_features import WithPart, copy_trunk, features_of
 from castalia.models.strategies.multi_task import LogVariances, MultiTaskLoss
-from castalia.models.strategies.self_supervised import InfoNCE, info_nce, mixed_columns
+from castalia.models.strategies.self_supervised import InfoNCE, Projected, info_nce, mixed_columns
 from castalia.models.strategies.semi_supervised import JointReconstruction
 from castalia.objectives import CrossEntropy
 from castalia.protocols import Batch
@@ -122,6 +123,27 @@ def test_the_other_tasks_of_their_own_teach_features_too(method, least):
     features = model.fit(X).transform(X)
     found = LogisticRegression(max_iter=500).fit(features[:40], y[:40])
     assert found.score(features, y) > least
+
+
+def test_a_head_of_two_layers_makes_the_code_and_is_left_behind(tmp_path):
+    X, _ = moons(60)
+    net = clone(NET).set_params(epochs=1, batch_size=60)
+    model = SelfSupervised(net, dim=3, hidden=5, random_state=0).fit(X)
+    assert model.transform(X).shape == (60, 16)
+    assert model.estimator_.spec_.outputs == 5
+    assert model.head_["weight"].shape == (3, 5)
+    castalia.save(model, tmp_path / "model")
+    found = castalia.load(tmp_path / "model").score(X)
+    assert found == model.score(X)
+    model.head_["weight"].zero_()
+    assert model.score(X) != found
+    assert SelfSupervised(net, dim=3, hidden=0, random_state=0).fit(X).head_ == {}
+
+
+def test_the_code_is_the_head_of_what_is_positive_in_the_network_s_outputs():
+    head = nn.Linear(2, 1, bias=False)
+    head.weight.data = torch.tensor([[2.0, 3.0]])
+    assert_close(Projected(nn.Identity(), head)(torch.tensor([[1.0, -1.0]])), torch.tensor([[2.0]]))
 
 
 def test_a_view_may_be_any_transform():

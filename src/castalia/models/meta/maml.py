@@ -20,6 +20,7 @@ from torch.func import functional_call, vmap
 
 from castalia.base import Interval, OneOf
 from castalia.errors import InvalidData, InvalidParameter
+from castalia.models.meta.convolution_products import faster_convolutions
 from castalia.models.meta.starting_weights import StartingWeights, Weights, adapted, task_loss
 from castalia.models.meta.task_arrays import class_rows
 from castalia.objectives import Objective, weighted_mean
@@ -91,7 +92,8 @@ class MetaLoss(Objective):
             outputs = functional_call(net, fast, (query,))
             return torch.as_tensor(self.loss.rows(outputs, truth).mean())
 
-        found: Tensor = vmap(query_loss, randomness="different")(*rows)
+        with faster_convolutions(rows[0]):
+            found: Tensor = vmap(query_loss, randomness="different")(*rows)
         return found
 
 

@@ -31,7 +31,15 @@ from castalia.objectives import Objective, weighted_mean
 from castalia.protocols import Batch
 from castalia.utils.seeds import seed_from, seed_scope
 
-__all__ = ["Distorted", "InfoNCE", "MaskedInputs", "SelfSupervised", "info_nce", "mixed_columns"]
+__all__ = [
+    "Distorted",
+    "InfoNCE",
+    "MaskedInputs",
+    "Projected",
+    "SelfSupervised",
+    "info_nce",
+    "mixed_columns",
+]
 
 
 def mixed_columns(x: Tensor, share: float) -> tuple[Tensor, Tensor]:
@@ -74,6 +82,26 @@ class InfoNCE(Objective):
         """Return the loss of two fresh views."""
         a, b = net(torch.cat([self.view(batch.x), self.view(batch.x)])).chunk(2)
         return {"loss": weighted_mean(info_nce(a, b, self.temperature), batch.weight)}
+
+
+class Projected(nn.Module):
+    """A network with a head: its outputs, through a hidden layer's ReLU, become the code.
+
+    Parameters
+    ----------
+    net
+        The network; its last layer is the first of the head.
+    head
+        The last layer of the head.
+    """
+
+    def __init__(self, net: nn.Module, head: nn.Linear) -> None:
+        super().__init__()
+        self.net, self.head = net, head
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the code, (B, E)."""
+        return self.head(F.relu(self.net(x)))
 
 
 class MaskedInputs(Objective):
@@ -133,6 +161,9 @@ class SelfSupervised(Neural, Ensemble):
         ``"distorted"``: rows are distinguished from mixed ones.
     dim
         Length of the code in which views are compared.
+    hidden
+        Width of the layer between features and code, which may forget what views differ in where
+        the features should not; 0: the code is linear in the features.
     temperature
         Of the contrast.
     share
@@ -145,6 +176,8 @@ class SelfSupervised(Neural, Ensemble):
     ----------
     estimator_ : object
         The trained estimator; it has no classes.
+    head_ : dict of Tensor
+        Weights from the hidden layer to the code, which ``transform`` does without.
 
     Shapes
     ------
@@ -176,6 +209,7 @@ class SelfSupervised(Neural, Ensemble):
     task: Annotated[str | None, OneOf(None)] = None
     method: Annotated[str, OneOf("contrastive", "masked", "distorted")] = "contrastive"
     dim: Annotated[int, Interval(1, whole=True)] = 16
+    hidden: Annotated[int, Interval(0, whole=True)] = 64
     temperature: Annotated[float, Interval(0, closed="neither")] = 0.2
     share: Annotated[float, Interval(0, 1, closed="neither")] = 0.3
     view: Any = None
@@ -183,9 +217,18 @@ class SelfSupervised(Neural, Ensemble):
     def _solve(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
         member = self._neural(seed_from(self.random_state))
         objective, outputs = self._pretext(member.adapter.of(member).fit(X))
-        with changed(member, objective=objective, codec=Outputs(outputs)):
+        headed = self.method == "contrastive" and self.hidden > 0
+        network, wide = (self._headed, self.hidden) if headed else (None, outputs)
+        with changed(member, objective=objective, network=network, codec=Outputs(wide)):
             member.fit(X, None, sample_weight=sample_weight)
+        self.head_: dict[str, Tensor] = {}
+        if headed:
+            member.module_, head = member.module_.net, member.module_.head
+            self.head_ = {name: w.detach() for name, w in head.state_dict().items()}
         self.estimator_ = member
+
+    def _headed(self, net: nn.Module) -> Projected:
+        return Projected(net, nn.Linear(self.hidden, self.dim))
 
     def _pretext(self, adapter: Any) -> tuple[Objective, int]:
         """Return what is minimised and the outputs it wants."""
@@ -217,6 +260,10 @@ class SelfSupervised(Neural, Ensemble):
         """Return minus the loss of the task that the rows set, over blocks of rows."""
         X = self._checked(X)
         net = self.estimator_.module_.eval()
+        if getattr(self, "head_", None):  # models that were saved before there were heads
+            projected = self._headed(net).to(next(net.parameters()))
+            projected.head.load_state_dict(self.head_)
+            net = projected
         objective, _ = self._pretext(self.estimator_.adapter_)
         with torch.inference_mode(), seed_scope(0):
             losses = [objective.terms(net, Batch(x), "train")["loss"] for x in self._blocks(X)]
