@@ -8,7 +8,7 @@ import torch
 from castalia import LinearRegression, LogisticRegression, MLPClassifier, MLPRegressor
 from castalia.base.input_checks import check_target
 from castalia.data import read
-from castalia.errors import InvalidData
+from castalia.errors import InvalidData, InvalidParameter
 
 X = np.arange(12.0).reshape(6, 2)
 FAST = {"hidden": (2,), "epochs": 1, "random_state": 0}
@@ -116,3 +116,21 @@ def test_missing_labels_among_words_are_no_class_of_their_own():
     with pytest.raises(InvalidData, match="got 1 of 4, first in row 1"):
         check_target(MLPClassifier(), X, ["a", np.nan, "b", "a"])
     assert check_target(MLPClassifier(), X, ["a", "b", "b", "a"]).dtype.kind == "U"
+
+
+def test_an_address_is_fitted_with_the_column_that_target_names(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    for i, part in enumerate((X[:25], X[25:])):
+        frame = pd.DataFrame(part, columns=["a", "b"]).assign(y=part[:, 0] * 2)
+        frame.to_csv(tmp_path / f"{i}.csv", index=False)
+    address = f"{tmp_path}/*.csv"
+    fitted = MLPRegressor(epochs=1, random_state=0).fit(address, target="y")
+    wanted = MLPRegressor(epochs=1, random_state=0).fit(read(address, target="y"))
+    assert fitted.history_[0]["loss"] == wanted.history_[0]["loss"]
+    with pytest.raises(InvalidParameter, match="`y` must be None where `target` names a column"):
+        MLPRegressor().fit(address, X[:, 0], target="y")
+    for words in ((address,), (address, X[:, 0])):
+        with pytest.raises(InvalidData, match=r"X must be rows; got the address .*target="):
+            MLPRegressor().fit(*words)
+    with pytest.raises(InvalidData, match=r"X must be rows; got the address .*castalia\.read"):
+        fitted.predict(tmp_path / "0.csv")

@@ -294,7 +294,7 @@ def forked(folder, processes, work, *words):
 
 
 def jointly(folder):
-    """Fit in processes that meet at a store of the one that started them."""
+    """Fit files in processes that meet at a store of the one that started them."""
     store, children = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False), []
     for rank in range(2):
         children.append(os.fork())
@@ -303,7 +303,8 @@ def jointly(folder):
                 faulthandler.dump_traceback_later(120, exit=True)
                 model = MLPRegressor(hidden=(8, 5), activation="tanh", epochs=4, batch_size=16)
                 model.set_params(lr=0.02, random_state=1, training=Training(**ALL))
-                fitted = fit_rank(rank, 2, ("localhost", store.port), model, (X, Y))
+                rows, named = (f"{folder}/parts/*.csv",), {"target": "y"}
+                fitted = fit_rank(rank, 2, ("localhost", store.port), model, rows, named)
                 found = record(fitted) if fitted is not None else [*map(str, os.environ)]
                 (folder / f"jointly-{rank}.json").write_text(json.dumps(found))
             os._exit(0)

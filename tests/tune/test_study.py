@@ -6,11 +6,13 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from evidence.torture.search_kills import kill_searches
 
+from castalia import Callback, MLPRegressor, Training
 from castalia.errors import InvalidParameter
-from castalia.tune import Choice, Uniform
+from castalia.tune import Choice, RandomSearch, Uniform
 from castalia.tune.proposals import Proposals
 from castalia.tune.study import Study, TakenOver
 from castalia.tune.trial_record import COMPLETE, FAIL, Trial
@@ -150,3 +152,22 @@ def test_searches_that_are_killed_lose_nothing():
     assert counts["searches"] >= 4  # one of every kind
     assert (counts["lost"], counts["twice"], counts["different"]) == (0, 0, 0)
     assert counts["repeated"] <= counts["kills"]
+
+
+def test_a_trial_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path):
+    epochs = []
+
+    class Cut(Callback):
+        def on_epoch_start(self, state):
+            epochs.append(state.epoch)
+            if len(epochs) == 8:
+                raise KeyboardInterrupt
+
+    kept = Training(run=tmp_path / "runs/trial", checkpoint_every=1, callbacks=[Cut()], watch=False)
+    model = MLPRegressor(hidden=(2,), epochs=5, random_state=0, training=kept)
+    rows, study = np.arange(20.0)[:, None], tmp_path / "study.sqlite"
+    search = RandomSearch(model, {"lr": [1e-2, 1e-1]}, trials=2, cv=0.25, study=study, refit=False)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(rows, rows[:, 0])
+    search.fit(rows, rows[:, 0])
+    assert epochs == [0, 1, 2, 3, 4, 0, 1, 2, 1, 2, 3, 4]  # the checkpoint is in epoch 1

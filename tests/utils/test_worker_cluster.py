@@ -1,7 +1,9 @@
 """Trials and members go where joblib sends them: processes, or machines without our files."""
 
+import os
 import pickle
 import sys
+from pathlib import Path
 from threading import Lock
 from types import SimpleNamespace
 
@@ -136,6 +138,7 @@ class Ray(SimpleNamespace):
     def __init__(self):
         super().__init__(
             full=False,
+            home=None,  # where a worker is
             kept=[],
             puts=0,
             sent=0,
@@ -175,6 +178,7 @@ class Ray(SimpleNamespace):
         def send(batch):
             raw = pickle.dumps(batch)
             self.sent += len(raw)
+            os.chdir(self.home or os.getcwd())
             try:
                 return self._keep(function(pickle.loads(raw)))
             except Exception as error:
@@ -234,6 +238,14 @@ def test_on_ray_a_search_equals_the_one_here_and_its_rows_travel_once(ray, tmp_p
 def test_on_ray_what_a_task_raises_is_raised_here(ray, i, error):
     with cluster("auto", workers=2), pytest.raises(error):
         Parallel()(delayed(failing)(i) for _ in range(3))
+
+
+def test_on_ray_relative_paths_mean_those_of_the_one_who_asks(ray, tmp_path, monkeypatch):
+    (tmp_path / "near").write_text("")
+    monkeypatch.chdir(tmp_path)
+    ray.home = Path(__file__).parent
+    with cluster("auto", workers=2):
+        assert Parallel()([delayed(os.path.exists)("near")]) == [True]
 
 
 def test_on_ray_a_full_object_store_is_said(ray):

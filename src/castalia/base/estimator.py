@@ -13,7 +13,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.base.input_checks import check_rows, drop_weightless, n_rows, split_target
+from castalia.base.input_checks import (
+    check_rows,
+    drop_weightless,
+    n_rows,
+    named_target,
+    split_target,
+)
 from castalia.base.joint_fit import joint_fit
 from castalia.base.output_blocks import join_blocks
 from castalia.base.parameter_docs import PlainSignature, document
@@ -123,13 +129,22 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         raise NotImplementedError
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, validation: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        validation: Any = None,
+        *,
+        target: str | None = None,
+    ) -> Self:
         """Train on rows X and targets y.
 
         Parameters
         ----------
         X
-            Array, scipy sparse matrix, frame, or ``castalia.data.Dataset``.
+            Array, scipy sparse matrix, frame, or ``castalia.data.Dataset``; with ``target``, all
+            that ``castalia.read`` reads, such as ``"parts/*.parquet"``.
         y
             Targets; with a ``Dataset``, the name of the column, or None when the data set names its
             target.
@@ -138,6 +153,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         validation
             Rows and targets ``(X, y)`` to validate on, or a share of the rows; None: as
             ``training`` says.
+        target
+            The column to predict, instead of y.
 
         Returns
         -------
@@ -147,8 +164,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         training = self._resolved_training(**changes)
         again = self.warm_start and hasattr(self, "module_")
         if (training.workers or 1) > 1 and rank_and_world()[1] == 1:
-            joint_fit(self, training, X, y, sample_weight)
+            joint_fit(self, training, X, y, sample_weight, target=target)
             return self
+        X = X if target is None else named_target(self, X, y, target)
         read = self._further_rows if again else self._first_rows
         self.__dict__.pop("_optimizers", None)
         with plain_torch():

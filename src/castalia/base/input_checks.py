@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ from castalia.data.graphs import Graph, GraphRowsView, Graphs
 from castalia.data.images import Images, decodable
 from castalia.data.sequences import Sequences, SeriesWindows
 from castalia.data.table_adapter import TableAdapter
-from castalia.errors import InvalidData
-from castalia.utils.text import did_you_mean
+from castalia.errors import InvalidData, InvalidParameter
+from castalia.utils.text import did_you_mean, public
 
 __all__ = [
     "check_X",
@@ -33,6 +34,7 @@ __all__ = [
     "drop_weightless",
     "is_frame",
     "n_rows",
+    "named_target",
     "same_rows",
     "split_target",
     "take_rows",
@@ -51,6 +53,16 @@ def is_frame(X: Any) -> bool:
 def n_rows(X: Any) -> int:
     """Return how many rows there are; a sparse matrix has no length."""
     return int(X.shape[0]) if issparse(X) else len(X)
+
+
+def named_target(estimator: Any, X: Any, y: Any, target: str) -> Any:
+    """Read X, whose column ``target`` is to be predicted."""
+    if y is not None:
+        raise InvalidParameter(
+            f"{type(estimator).__name__}: `y` must be None where `target` names a column of X; "
+            "got both. Leave one out."
+        )
+    return read(X, target=target)
 
 
 def split_target(X: Any, y: Any, *, required: bool = True) -> tuple[Any, Any]:
@@ -129,6 +141,11 @@ def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") ->
                 f"{type(estimator).__name__}: requires y to be passed, but the target y is None."
             )
         return X
+    if isinstance(X, str | PathLike):
+        raise InvalidData(
+            f"{type(estimator).__name__}: X must be rows; got the address '{public(X)}'. Use "
+            "fit(address, target=…), and castalia.read(address) elsewhere."
+        )
     X = X.detach().cpu() if isinstance(X, Tensor) else X
     dtype = "numeric" if getattr(X, "dtype", None) != np.float32 else np.float32
     X = validate_data(

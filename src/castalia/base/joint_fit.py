@@ -18,7 +18,7 @@ from castalia.utils.joblib_backend import runs_elsewhere
 __all__ = ["joint_fit"]
 
 
-def joint_fit(est: Any, training: Training, *rows: Any) -> None:
+def joint_fit(est: Any, training: Training, *rows: Any, target: str | None = None) -> None:
     """Fit an estimator in processes that this one starts, and take what they learnt.
 
     Inside ``castalia.cluster(address)`` each is a task of Ray, otherwise a process of this machine.
@@ -31,6 +31,8 @@ def joint_fit(est: Any, training: Training, *rows: Any) -> None:
         Its ``workers`` says how many; all must run at a time, since they wait for each other.
     rows
         What ``fit`` takes.
+    target
+        The column to predict: each process reads what it needs itself.
     """
     workers = training.workers or 1
     elsewhere = runs_elsewhere()
@@ -49,8 +51,9 @@ def joint_fit(est: Any, training: Training, *rows: Any) -> None:
     )
     given, twin = est.training, copy(est)
     twin.training = replace(training, workers=None)
+    named = {} if target is None else {"target": target}
     ranks = (
-        delayed(fit_rank)(rank, workers, (host, store.port), twin, rows, local=not elsewhere)
+        delayed(fit_rank)(rank, workers, (host, store.port), twin, rows, named, local=not elsewhere)
         for rank in range(workers)
     )
     fitted = Parallel(n_jobs=workers, batch_size=1, pre_dispatch="all")(ranks)[0]
@@ -59,7 +62,14 @@ def joint_fit(est: Any, training: Training, *rows: Any) -> None:
 
 
 def fit_rank(
-    rank: int, world: int, meeting: tuple[str, int], est: Any, rows: Any, *, local: bool = True
+    rank: int,
+    world: int,
+    meeting: tuple[str, int],
+    est: Any,
+    rows: Any,
+    named: dict[str, Any],
+    *,
+    local: bool = True,
 ) -> Any:
     """Fit as one of several processes; the first returns the fitted estimator.
 
@@ -75,7 +85,7 @@ def fit_rank(
         "TORCHELASTIC_USE_AGENT_STORE": "True",  # the process that started them holds the store
     }
     try:
-        est.fit(*rows)
+        est.fit(*rows, **named)
         return est if rank == 0 else None
     finally:
         os.environ.clear()

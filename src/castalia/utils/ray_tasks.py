@@ -7,9 +7,11 @@ or its machine is gone.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from copy import copy
 from functools import cache
 from importlib.metadata import version
@@ -127,7 +129,7 @@ class RayTasks(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
     def _outcome(self, batch: Any) -> Any:
         errors = _ray().exceptions
         try:
-            place = self.task.remote((batch, _versions()))
+            place = self.task.remote((batch, _versions(), os.getcwd()))
         except TypeError as error:  # Ray's words for what pickle refuses
             raise InvalidParameter(
                 f"cluster: what a task needs must be such that it can be sent; "
@@ -168,15 +170,20 @@ class RayTasks(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
         return SequentialBackend(nesting_level=(self.nesting_level or 0) + 1), None
 
 
-def _carry_out(sent: tuple[Any, dict[str, str]]) -> Any:
-    """Call what a worker was sent, where it has the same versions."""
-    batch, wanted = sent
+def _carry_out(sent: tuple[Any, dict[str, str], str]) -> Any:
+    """Call what a worker was sent, where it has the same versions; paths mean what they mean here.
+
+    A machine that does not have the folder stays in its own.
+    """
+    batch, wanted, folder = sent
     for name, here in _versions().items():
         if here != wanted[name]:
             raise InvalidParameter(
                 f"cluster: the workers must have {name} {wanted[name]}, as this process has; one "
                 f"has {here}. Install the same versions on all machines."
             )
+    with suppress(OSError):
+        os.chdir(folder)
     batch.items = [
         (call, [*map(_opened, words)], {n: _opened(v) for n, v in named.items()})
         for call, words, named in batch.items

@@ -76,7 +76,7 @@ def shorten(text: object, width: int = 60) -> str:
 def public(text: object) -> str:
     """Return an address, or words about it, without user and password.
 
-    >>> public("ray://me:secret@head:10001")
+    >>> public("ray://me:s@cret@head:10001")
     'ray://head:10001'
     """
-    return re.sub(r"//[^/@\s]*@", "//", " ".join(str(text).split()))
+    return re.sub(r"//[^/\s]*@", "//", " ".join(str(text).split()))

@@ -90,9 +90,12 @@ def _ray(address: str, workers: int | None) -> Iterator[None]:
             _reach(address)
             ray.init(address=address, **options)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError, ImportError) as error:
+        hint = ""
+        if "timeout" in str(error):  # all that Ray's client says to one without the right token
+            hint = " Where the cluster asks for a token, set RAY_AUTH_MODE and RAY_AUTH_TOKEN."
         raise InvalidParameter(
             f"cluster: `address` must be that of a Ray cluster that answers; got "
-            f"'{public(address)}': {shorten(public(error), 160).rstrip('.')}."
+            f"'{public(address)}': {shorten(public(error), 160).rstrip('.')}.{hint}"
         ) from error
     try:
         yield
