@@ -177,3 +177,19 @@ def test_worlds_come_by_their_names_from_gymnasium_and_others_are_refused(monkey
     assert len(PolicyGradient(**{**P, "epochs": 1}).fit("Grid").history_) == 10
     with pytest.raises(InvalidParameter, match="must be one that Gymnasium knows; got 'Gird'"):
         DQN().fit("Gird")
+
+
+@pytest.mark.parametrize(
+    "result, said",
+    [
+        ((np.zeros(4), 1.0, False, {}), r"CartPole.step\(\d\)` returned \(array"),
+        ((np.zeros(4), np.nan, False, False, {}), "a finite reward"),
+        ((np.full(4, np.nan), 1.0, False, False, {}), "states must be finite numbers"),
+    ],
+    ids=["four results", "reward", "state"],
+)
+def test_a_world_that_returns_something_else_is_named(result, said):
+    world = CartPole()
+    world.step = lambda action: result
+    with pytest.raises(InvalidData, match=said):
+        DQN(epochs=1, steps=4, updates=1, hidden=(2,), random_state=0).fit(world)

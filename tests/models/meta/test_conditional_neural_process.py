@@ -6,6 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from castalia import Training
+from castalia.errors import InvalidData
 from castalia.models.meta import AttentiveNeuralProcess, ConditionalNeuralProcess
 from castalia.nets.meta import NeuralProcess
 
@@ -23,6 +24,17 @@ def test_a_target_point_does_not_depend_on_the_others():
     net = NeuralProcess(1, 1, hidden=8, heads=2).eval()
     x, y, at = torch.randn(1, 5, 1), torch.randn(1, 5, 1), torch.randn(1, 4, 1)
     assert_close(net(x, y, at)[0][:, :1], net(x, y, at[:, :1])[0], atol=1e-6, rtol=1e-5)
+
+
+def test_points_of_another_width_or_without_their_values_are_refused():
+    x, y, task = lines(3, 4, 0)
+    model = ConditionalNeuralProcess(hidden=4, epochs=1, random_state=0).fit(x, y, groups=task)
+    with pytest.raises(ValueError, match="X has 2 features, but ConditionalNeuralProcess"):
+        model.adapt(np.ones((4, 2)), y[:4])
+    with pytest.raises(InvalidData, match="must have the same number of rows; got 4 and 3"):
+        model.adapt(x[:4], y[:3])
+    with pytest.raises(InvalidData, match="NaN"):
+        model.adapt(x[:2], [1.0, np.nan])
 
 
 def lines(tasks, points, seed):

@@ -57,3 +57,11 @@ def test_the_measures_are_those_of_scikit_learn():
     assert ndcg(y, s) == pytest.approx(ndcg_score([2.0**y - 1], [s]))
     with pytest.raises(InvalidData, match="`y` must differ within a query"):
         pair_accuracy(np.ones(3), np.arange(3.0))
+
+
+def test_relevances_that_are_equal_in_every_query_are_refused():
+    X, _, query = planted(24, 0)
+    with pytest.raises(
+        InvalidData, match="must differ within a query; got one relevance in each of 3"
+    ):
+        Ranking(NET).fit(X, query % 2, groups=query)

@@ -8,6 +8,7 @@ state, A actions.
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,17 @@ Step = tuple[Any, float, bool, bool, dict[str, Any]]
 def stepped(owner: str, world: Any, action: int) -> Step:
     """Act once; what the world raises is said with its name and the action."""
     try:
-        found: Step = world.step(action)
+        found = world.step(action)
     except Exception as error:
         raise _raised(owner, world, f"step({action})", error) from error
-    return found
+    if len(found) != 5 or not math.isfinite(found[1]):
+        raise InvalidData(
+            f"{owner}: the world must return a state, a finite reward, whether the episode ended "
+            f"or was cut, and a dict; `{type(world).__name__}.step({action})` returned "
+            f"{shorten(repr(found), 80)}."
+        )
+    state, reward, ended, cut, more = found
+    return state, reward, ended, cut, more
 
 
 def begun(owner: str, world: Any, seed: int | None = None) -> Any:
@@ -101,6 +109,8 @@ def as_numbers(states: Any, width: int) -> Tensor:
         raise InvalidParameter(
             f"states must have {width} numbers, as those of the world in fit; got {rows.shape[1]}."
         )
+    if not np.isfinite(rows).all():
+        raise InvalidData("states must be finite numbers; got NaN or infinity.")
     return torch.from_numpy(rows)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from castalia.base import DirectEstimator, Interval, check_parameters
 from castalia.base.direct_descent import descend
-from castalia.base.input_checks import check_matrix, check_target
+from castalia.base.input_checks import check_matrix, check_target, same_rows
 from castalia.models.meta.task_arrays import as_rows, flat_tasks, task_rows
 from castalia.objectives import Objective
 from castalia.protocols import Spec
@@ -109,6 +109,9 @@ class Process(DirectEstimator):
     def adapt(self, X: Any, y: Any) -> Any:
         """Return the process given these points of one function."""
         check_is_fitted(self, "module_")
+        same_rows(type(self).__name__, X, y)
+        if len(y):  # none is a context too
+            X, y = check_matrix(self, X, reset=False), check_target(self, X, y)
         found = copy.copy(self)
         found._take_context(np.asarray(X, dtype=np.float32), np.asarray(y, dtype=np.float32))
         return found

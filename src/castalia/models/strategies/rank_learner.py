@@ -173,6 +173,11 @@ class Ranking(Grouped, Neural, Ensemble):
         numeric_target(self, y)
         groups = np.zeros(len(y)) if self._groups is None else self._groups
         _, query = np.unique(groups, return_inverse=True)
+        if len(np.unique(np.stack([query, y]), axis=1).T) == query.max() + 1:
+            raise InvalidData(
+                "Ranking: `y` must differ within a query; got one relevance in each of "
+                f"{query.max() + 1}. Are `groups` the queries?"
+            )
         loss = PairwiseRank(gain=self.loss == "lambdarank")
         if isinstance(getattr(member.training, "validation", 0), tuple):
             raise InvalidData("Ranking: `validation` of the training must be a share of the rows.")
