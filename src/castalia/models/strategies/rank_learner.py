@@ -170,10 +170,10 @@ class Ranking(Grouped, Neural, Ensemble):
         if sample_weight is not None and not sample_weight.all():
             kept = np.flatnonzero(sample_weight)
             X, y, sample_weight = take_rows(X, kept), y[kept], sample_weight[kept]
-        numeric_target(self, y)
+        relevance = numeric_target(self, y)
         groups = np.zeros(len(y)) if self._groups is None else self._groups
         _, query = np.unique(groups, return_inverse=True)
-        if len(np.unique(np.stack([query, y]), axis=1).T) == query.max() + 1:
+        if len(np.unique(np.stack([query, relevance]), axis=1).T) == query.max() + 1:
             raise InvalidData(
                 "Ranking: `y` must differ within a query; got one relevance in each of "
                 f"{query.max() + 1}. Are `groups` the queries?"
