@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.metrics import ndcg_score
 from torch import nn
 from torch.testing import assert_close
@@ -65,3 +66,12 @@ def test_relevances_that_are_equal_in_every_query_are_refused():
         InvalidData, match="must differ within a query; got one relevance in each of 3"
     ):
         Ranking(NET).fit(X, query % 2, groups=query)
+
+
+def test_rows_of_no_weight_are_as_good_as_absent():
+    X, y, query = planted(48, 0)
+    kept = np.arange(48) % 5 > 0
+    net = clone(NET).set_params(epochs=2)
+    some = Ranking(net, random_state=0).fit(X, y, groups=query, sample_weight=kept.astype(float))
+    alone = Ranking(net, random_state=0).fit(X[kept], y[kept], groups=query[kept])
+    np.testing.assert_allclose(some.predict(X), alone.predict(X))

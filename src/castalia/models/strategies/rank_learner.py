@@ -170,13 +170,13 @@ class Ranking(Grouped, Neural, Ensemble):
         if sample_weight is not None and not sample_weight.all():
             kept = np.flatnonzero(sample_weight)
             X, y, sample_weight = take_rows(X, kept), y[kept], sample_weight[kept]
-        relevance = numeric_target(self, y)
         groups = np.zeros(len(y)) if self._groups is None else self._groups
         _, query = np.unique(groups, return_inverse=True)
-        if len(np.unique(np.stack([query, relevance]), axis=1).T) == query.max() + 1:
+        n, pairs = len(np.unique(query)), np.stack([query, numeric_target(self, y)])
+        if len(y) > 1 and np.unique(pairs, axis=1).shape[1] == n:
             raise InvalidData(
-                "Ranking: `y` must differ within a query; got one relevance in each of "
-                f"{query.max() + 1}. Are `groups` the queries?"
+                f"Ranking: `y` must differ within a query; got one relevance in each of {n}. Are "
+                "`groups` the queries?"
             )
         loss = PairwiseRank(gain=self.loss == "lambdarank")
         if isinstance(getattr(member.training, "validation", 0), tuple):
