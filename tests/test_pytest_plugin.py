@@ -2,6 +2,12 @@
 
 import sys
 
+import pytest
+import torch
+
+from castalia.base import estimator
+from castalia.diagnose import watch
+
 pytest_plugins = ["pytester"]
 
 TRAINING = """
@@ -42,6 +48,10 @@ def test_wrong(castalia_doctor):
     pass
 
 
+def test_watches_nothing(castalia_doctor):
+    pass
+
+
 def test_without():
     pass
 """
@@ -51,17 +61,23 @@ def test_without():
 OFF = ("cacheprovider", "xdist", "unraisableexception")
 
 
-def test_only_the_faulty_training_fails(pytester):
+@pytest.fixture
+def loaded():
+    """Import what an optimizer does: what pytester is the first to import is forgotten after it."""
+    torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1).step()
+
+
+def test_only_the_faulty_training_fails(loaded, pytester):
     pytester.makepyfile(TRAINING)
     off = [word for name in OFF for word in ("-p", f"no:{name}")]
-    found = pytester.runpytest_inprocess("-p", "castalia.pytest_plugin", *off)
-    found.assert_outcomes(passed=3, failed=1, errors=1)
+    found = pytester.runpytest_inprocess("-p", "castalia.pytest_plugin", "-Wdefault", *off)
+    found.assert_outcomes(passed=4, failed=1, errors=1, warnings=1)
+    found.stdout.fnmatch_lines(["*castalia_doctor watched nothing: call castalia_doctor(net*"])
     found.stdout.fnmatch_lines(["*CST112 gradients-accumulate*"])
     found.stdout.fnmatch_lines(["*`fail_on` must be 'error' or 'warning'; got 'never'*"])
 
 
 def test_pytest_looks_for_no_asserts_in_the_library():
-    from castalia.base import estimator
-
-    assert "rewrite" not in type(estimator.__loader__).__module__
+    for module in (estimator, sys.modules[watch.__module__]):
+        assert "rewrite" not in type(module.__loader__).__module__
     assert "rewrite" in type(sys.modules[__name__].__loader__).__module__

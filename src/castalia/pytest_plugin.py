@@ -14,6 +14,7 @@ It is installed with castalia. Nothing of torch is imported until a test asks fo
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -61,7 +62,10 @@ class TestDoctor:
         return [doctor.diagnosis(mute=self.mute) for doctor in self.doctors]
 
     def check(self) -> None:
-        """Fail the test where a training has a fault."""
+        """Fail the test where a training has a fault; warn where nothing was watched."""
+        if not self.doctors:
+            words = "castalia_doctor watched nothing: call castalia_doctor(net, optimizer) first."
+            warnings.warn(pytest.PytestWarning(words), stacklevel=2)
         bad = [found for found in self.diagnoses() if found.worst in SERIOUS[self.fail_on]]
         if bad:
             pytest.fail("\n\n".join(map(str, bad)), pytrace=False)

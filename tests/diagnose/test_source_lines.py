@@ -66,3 +66,10 @@ def test_lines_are_written_and_read_again():
     assert Diagnosis.from_json(whole.to_json()).findings[0].source == found.source
     assert "a b.py:7  loss.backward()" in str(whole)
     assert "<code>a b.py:7</code>" in whole._repr_html_()
+
+
+def test_what_is_cut_off_is_named_where_it_stands_and_what_no_optimizer_knows_where_that_is_made():
+    lines = {name: SourceLine("net.py", i) for i, name in enumerate(("optimizer", "body"))}
+    for words, line in (("it is cut off.", 1), ("it is not known to the optimizer.", 0)):
+        found = finding("CST110", "error", 0.9, words, "Keep the graph.", where="body.weight")
+        assert located(found, lines).source.line == line

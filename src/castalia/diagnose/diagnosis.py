@@ -61,7 +61,7 @@ class Diagnosis(DiagnosisRecord):
       The loss grows.
       · update-to-weight ratio of `0.weight` 0.31 (above 0.1)
       → lr=3.0 → 0.05
-      docs/findings/CST101.md
+      castalia explain CST101
     >>> print(Diagnosis(notes=["Overfitting: no validation data."]))
     Diagnosis: nothing wrong was found.
     <BLANKLINE>

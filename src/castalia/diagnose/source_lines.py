@@ -88,6 +88,8 @@ def located(found: Finding, lines: Mapping[str, SourceLine]) -> Finding:
         ``"module"``; and under the names of layers.
     """
     kinds = CAUSED_BY.get(found.code, ())
+    if found.code == "CST110" and "optimizer" not in found.summary:
+        kinds = ("layer", *kinds)  # frozen or cut off where it stands
     names = [_layers(found.where) if kind == "layer" else (kind,) for kind in kinds]
     known = (lines.get(name) for group in names for name in group)
     source = next((line for line in known if line is not None), None)

@@ -70,7 +70,7 @@ def test_a_training_that_has_only_begun_to_learn_was_stopped_too_early():
     found = only(too_short, record)
     assert found.code == "CST111"
     assert found.evidence[0].threshold is None  # it crossed nothing
-    assert found.evidence[1].what == "that fall over the whole fall"
+    assert found.evidence[1].what == "share of the whole fall that came in the last fifth"
     assert found.evidence[1].value > found.evidence[1].threshold == limit("end.begun")
 
 

@@ -35,6 +35,22 @@ def changed(tmp_path, monkeypatch):
     return run
 
 
+def test_a_rate_under_a_name_that_is_set_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for source, edited in (
+        ("lr = 3.0\nopt = SGD(p, lr=lr)\n", "+lr = 0.05"),
+        ("opt, q = 1, 2\nopt = SGD(p, 3.0)\n", "+opt = SGD(p, 0.05)"),
+        ("lr = 3.0\nlr = lr / 2; opt = SGD(p, lr=lr)\n", ""),
+        ("def f(lr):\n    opt = SGD(p, lr=lr)\n", ""),
+    ):
+        (tmp_path / "train.py").write_text(source)
+        remedy = Remedy("lr=3.0 → 0.05", {"lr": 0.05})
+        found = finding("CST101", "error", 0.95, "It grows.", remedy)
+        found = replace(found, source=SourceLine("train.py", 2))
+        diff = proposed_diff(Diagnosis((found,))).splitlines()
+        assert [line for line in diff[3:] if line[0] == "+"] == ([edited] if edited else [])
+
+
 def test_a_rate(changed):
     removed, added = changed("CST101", 2, Remedy("lr=3.0 → 0.05", {"lr": 0.05}))
     assert removed == [SCRIPT.splitlines()[1]]

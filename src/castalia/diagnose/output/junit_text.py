@@ -54,7 +54,14 @@ def _add(suite: Xml.Element, found: Finding, failed: bool) -> None:
     if found.source:
         case |= {"file": found.source.path, "line": str(found.source.line)}
     element = Xml.SubElement(suite, "testcase", case)
-    words = "\n".join([found.summary, *map(str, found.evidence), f"→ {found.remedy}", found.page])
+    words = "\n".join(
+        [
+            found.summary,
+            *map(str, found.evidence),
+            f"→ {found.remedy}",
+            f"castalia explain {found.code}",
+        ]
+    )
     if failed:
         about = {"type": found.severity, "message": found.summary}
         Xml.SubElement(element, "failure", about).text = words

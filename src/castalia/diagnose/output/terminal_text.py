@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Coloured", "Line", "lines", "plain"]
 
 WIDTH = 96
+TIED = "\u00a0"  # a space at which no line ends
 COLOURS = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 
 
@@ -64,7 +65,7 @@ def _finding(found: Finding, indent: int) -> Iterator[Line]:
         yield Line(((str(evidence), "dim"),), inner, "· ")
     for i, text in enumerate(str(found.remedy).splitlines()):
         yield Line(((text, "green"),), inner, "  " if i else "→ ")
-    yield Line(((found.page, "dim"),), inner)
+    yield Line(((f"castalia explain {found.code}", "dim"),), inner)
     if found.symptoms:
         yield Line(((EXPLAINS, ""),), inner)
     for symptom in found.symptoms:
@@ -79,14 +80,15 @@ def plain(diagnosis: DiagnosisRecord, width: int = WIDTH) -> str:
 def _wrap(line: Line, width: int) -> list[str]:
     room = max(width, line.indent + 40)  # deep symptoms keep a readable column
     start = " " * line.indent + line.mark
-    return textwrap.wrap(
-        str(line),
+    parts = textwrap.wrap(
+        str(line).replace(" %", f"{TIED}%"),
         room,
         initial_indent=start,
         subsequent_indent=" " * len(start),
         break_long_words=False,
         break_on_hyphens=False,
-    ) or [""]
+    )
+    return [part.replace(TIED, " ") for part in parts] or [""]
 
 
 class Coloured:

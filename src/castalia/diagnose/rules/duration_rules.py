@@ -68,9 +68,21 @@ def too_short(case: Case) -> Iterator[Finding]:
     evidence = [Evidence("fall of the training loss over the last fifth", fall, bar)]
     if not fall > bar:
         signs = (
-            (begun, Evidence("that fall over the whole fall", share, limit("end.begun"))),
+            (
+                begun,
+                Evidence(
+                    "share of the whole fall that came in the last fifth", share, limit("end.begun")
+                ),
+            ),
             (plain, Evidence("the same, where there are few validations", fall, part)),
-            (True, Evidence("what as many steps may gain", gains, limit("end.gain"))),
+            (
+                True,
+                Evidence(
+                    "share of the guessing loss that as many steps again may gain",
+                    gains,
+                    limit("end.gain"),
+                ),
+            ),
         )
         evidence = [Evidence(evidence[0].what, fall), next(e for holds, e in signs if holds)]
     if held is not None:

@@ -237,7 +237,7 @@ def ordered(case: Case) -> Iterator[Finding]:
             "times as much as shuffled ones would."
             if statistic > bar
             else "Batches are ordered: nearly every batch is of one class.",
-            "Shuffle the rows: DataLoader(..., shuffle=True).",
+            "Shuffle the rows in every epoch: DataLoader(..., shuffle=True).",
             Evidence("variance between batches over its expectation", statistic, bar)
             if statistic > bar
             else Evidence("share of batches of one class", _alike(batches), limit("order.alike")),

@@ -110,11 +110,13 @@ def _classes_by_regression(case: Case) -> Iterator[Finding]:
 def _class_numbers(y: np.ndarray) -> bool:
     """Whether all columns are one and the same whole number, below the number of columns.
 
-    >>> _class_numbers(np.array([[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]]))
+    One number below 0 may mark what is not to count.
+
+    >>> _class_numbers(np.array([[2.0, 2.0, 2.0], [0.0, 0.0, 0.0], [-1.0, -1.0, -1.0]]))
     True
     """
     number = y[:, 0]
-    whole = np.array_equal(number, np.round(number)) and number.min() >= 0
+    whole = np.array_equal(number, np.round(number)) and len(np.unique(number[number < 0])) <= 1
     return bool(whole and 0 < number.max() < y.shape[1] and (y == number[:, None]).all())
 
 

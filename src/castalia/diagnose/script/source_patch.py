@@ -94,12 +94,32 @@ def _replaced(node: ast.expr, text: str) -> Iterator[Edit]:
 
 
 def _rate(tree: ast.AST, source: str, found: Finding, at: SourceLine) -> Iterator[Edit]:
-    """Change the number that the optimizer is given as its rate."""
+    """Change the number that the optimizer is given as its rate, here or under its only name."""
     rate = found.remedy.changes.get("lr")
     for call in _calls(tree, at):
-        for word in call.keywords:
-            if word.arg == "lr" and isinstance(word.value, ast.Constant) and rate is not None:
-                yield from _replaced(word.value, f"{rate:g}")
+        given = [word.value for word in call.keywords if word.arg == "lr"]
+        numbers = [_number(tree, value) for value in (given or call.args[1:2])]
+        for node in numbers:
+            if node is not None and rate is not None:
+                yield from _replaced(node, f"{rate:g}")
+
+
+def _number(tree: ast.AST, value: ast.expr) -> ast.Constant | None:
+    """Return the number that an expression is: itself, or what its name is set to once."""
+    if isinstance(value, ast.Name):
+        names = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == value.id]
+        set_to = [
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and [*map(ast.unparse, node.targets)] == [value.id]
+        ]
+        stored = sum(isinstance(name.ctx, ast.Store) for name in names)
+        parameters = [a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)]
+        if len(set_to) != 1 or stored != 1 or value.id in parameters:
+            return None
+        value = set_to[0]
+    plain = isinstance(value, ast.Constant) and isinstance(value.value, int | float)
+    return value if plain and isinstance(value, ast.Constant) else None
 
 
 def _reset(tree: ast.AST, source: str, found: Finding, at: SourceLine) -> Iterator[Edit]:
