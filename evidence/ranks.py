@@ -134,9 +134,33 @@ weights = float(sum(p.double().abs().sum() for p in model.module_.parameters()))
 print(json.dumps([statistics.median(steps[2:]), statistics.median(waited[2:]), weights]))
 """
 
+TORCH = """
+import json, statistics, sys, time
+import torch
+from torch import nn
+width = int(sys.argv[2])
+torch.distributed.init_process_group("gloo")
+torch.manual_seed(0)
+layers = [layer for _ in range(6) for layer in (nn.Linear(width, width), nn.ReLU())]
+net = nn.parallel.DistributedDataParallel(nn.Sequential(*layers, nn.Linear(width, 1)))
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+X = torch.randn(512 * 12, width)
+steps = []
+for x in X.split(512):
+    begun, part = time.perf_counter(), x.tensor_split(2)[torch.distributed.get_rank()]
+    optimizer.zero_grad()
+    (net(part) - part[:, :1]).square().mean().backward()
+    optimizer.step()
+    steps.append(time.perf_counter() - begun)
+print(json.dumps([statistics.median(steps[2:])]))
+"""
+
 
 def exchange() -> None:
-    """Time how long a step waits for gradients, sent during the backward pass and after it."""
+    """Time how long a step waits for gradients, sent during the backward pass and after it.
+
+    Beside them a plain loop with torch's ``DistributedDataParallel``.
+    """
     found, sums = [], set()
     width = os.environ.get("WIDTH", "2048")
     for way in ("after", "during"):
@@ -144,6 +168,8 @@ def exchange() -> None:
         step, waited = (max(line[i] for line in lines) for i in (0, 1))
         sums |= {line[2] for line in lines}
         found.append([way, f"{1e3 * step:.0f}", f"{1e3 * waited:.0f}", f"{waited / step:.0%}"])
+    step = max(json.loads(line)[0] for line in two(TORCH, "", width))
+    found.append(["by torch's DDP", f"{1e3 * step:.0f}", "", ""])
     columns = ("gradients are sent", "ms a step", "ms of it waiting", "share")
     print_table(f"Two processes, six layers of {width} x {width} by gloo", columns, found)
     print(f"\nsums of the weights: {sorted(sums)}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache
@@ -51,6 +52,7 @@ class Single:
     sharded = False  # whether each process holds a part of the weights
     idle = False  # whether this process has no row of the batch, and joins in with weight 0
     worked = 0.0  # seconds of this epoch before gradients were exchanged
+    clock = staticmethod(time.perf_counter)  # what they are counted by
 
     def place(self, net: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
         """Move the network to its device and into its format."""
@@ -201,10 +203,10 @@ class DataParallel(Single):
     def slow(self) -> str:
         """Say in words which process the others wait for, and count from zero again.
 
-        A GPU works after its step was launched, and FSDP exchanges on the way: there it is unknown.
+        A GPU works after its step was launched: there it is unknown.
         """
         mine, self.worked = torch.tensor(self.worked), 0.0
-        if dist.get_backend() != "gloo" or self.name != "ddp":
+        if dist.get_backend() != "gloo":
             return ""
         seconds = torch.stack(self.gather(mine))
         rank, usual = int(seconds.argmax()), float(seconds.sort().values[(self.world - 1) // 2])
@@ -217,6 +219,7 @@ class FullyShardedParallel(DataParallel):
     """Weights, gradients and optimizer state divided among the processes (FSDP2)."""
 
     name, sharded = "fsdp", True
+    clock = staticmethod(time.process_time)  # processes wait for each other in the middle of a step
 
     def __init__(self, shard: int | None = None, offload: bool = False) -> None:
         super().__init__()

@@ -6,8 +6,6 @@ that of the whole batch.
 
 from __future__ import annotations
 
-import time
-
 import torch
 from torch import Tensor
 
@@ -57,7 +55,7 @@ class MicroBatchStep(PlainStep):
         # of them.
         number = min(parts.micro, -(-len(draw.rows) // strategy.world))
         total: Terms = {}
-        begun = time.perf_counter()
+        begun = strategy.clock()
         shares = mine.tensor_split(number) if number > 1 else (mine,)
         for place, index in enumerate(shares):
             # Fewer rows than processes: join in with weight 0.
@@ -72,7 +70,7 @@ class MicroBatchStep(PlainStep):
             share = scale / strategy.scale(1.0, 1.0)
             for name, value in terms.items():
                 total[name] = total.get(name, 0.0) + value.detach() * share
-        strategy.worked += time.perf_counter() - begun
+        strategy.worked += strategy.clock() - begun
         strategy.sync(phase.parameters)
         return total
 
