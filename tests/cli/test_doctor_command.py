@@ -446,7 +446,7 @@ def test_a_certain_error_is_printed_while_the_script_runs_and_may_end_it(doctor)
 
 def test_a_live_script_that_fails_is_a_failed_run_with_its_own_numbers_and_the_doctors(doctor):
     text = "import castalia\n" + TRAINING + "train(Net(), 40)\ncastalia.log(mine=3.0)\n1 / 0"
-    done = doctor(text, "--live")
+    done = doctor(text, args=["--live"])  # as people write it; before the script, it is the same
     assert done.code == 1, done.err
     address = re.search(r"http://127.0.0.1:\d+/run\?run=train&token=\S+", done.err)
     assert address, done.err
@@ -462,3 +462,9 @@ def test_a_live_script_that_fails_is_a_failed_run_with_its_own_numbers_and_the_d
     kept = json.loads((opened.folder / "diagnosis.json").read_text(encoding="utf-8"))
     assert kept["findings"] == found(doctor.folder)["findings"]
     assert (opened.folder / "report.html").is_file()
+
+
+def test_an_option_of_the_script_that_is_called_live_is_its_own_where_the_doctors_is_given(doctor):
+    script = "import sys\nprint(sys.argv[1:])"
+    assert "['--live']" in doctor(script, "--no-live", args=["--live"]).out
+    assert "['--live', '3']" in doctor(script, args=["--live", "3"]).out

@@ -74,9 +74,12 @@ def doctor(
 ) -> None:
     """Run a training script unchanged, watch it, and say what is wrong with the training.
 
-    Options come before the script; all that follows it is the script's own. The exit code is the
-    script's, or 3 where `--stop-on` or `--fail-on` asks for it.
+    Options come before the script; all that follows it is the script's own, but for a last
+    `--live` where neither `--live` nor `--no-live` stands before it. The exit code is the script's,
+    or 3 where `--stop-on` or `--fail-on` asks for it.
     """
+    if live is None and args and args[-1] == "--live":
+        args, live = args[:-1], True
     _check_mute(mute or [])
     _check_severity("--stop-on", stop_on, ("error",))
     _check_severity("--fail-on", fail_on, ("error", "warning"))
