@@ -4,6 +4,7 @@ import inspect
 import pydoc
 
 import pytest
+from sklearn.base import clone
 
 from castalia import MLPClassifier, Perceptron
 from castalia.base.parameter_docs import parameter_entries
@@ -45,3 +46,9 @@ def test_a_class_without_a_section_gets_one():
 
     assert list(parameter_entries(Bare.__doc__))[-6:] == SHARED
     assert Bare.__doc__.index("Parameters") < Bare.__doc__.index("Notes")
+
+
+@pytest.mark.parametrize("model", [MLPClassifier(epochs=1), Perceptron()])
+def test_a_notebook_shows_a_fitted_model_without_a_warning(model):
+    model = clone(model).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    assert type(model).__name__ in model._repr_html_()  # a warning is an error in tests

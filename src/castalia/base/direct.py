@@ -18,7 +18,7 @@ from castalia.base.input_checks import (
     is_frame,
     split_target,
 )
-from castalia.base.parameter_docs import PlainSignature, document
+from castalia.base.parameter_docs import PlainSignature, document, html_diagram
 from castalia.base.params import RandomState, check_parameters, parameter_names
 from castalia.base.watched import Watched, without_record
 from castalia.protocols import Spec
@@ -47,6 +47,7 @@ class DirectEstimator(BaseEstimator):
     _get_param_names: ClassVar[Any] = classmethod(parameter_names)  # type: ignore[arg-type]
     diagnosis_: ClassVar[Any] = Watched()
     __signature__: ClassVar[Any] = PlainSignature()
+    _html_repr: ClassVar[Any] = html_diagram
     _unsaved: ClassVar[tuple[str, ...]] = ()
     _sparse: ClassVar[bool] = False  # whether scipy's sparse matrices will do
 

@@ -22,7 +22,7 @@ from castalia.base.input_checks import (
 )
 from castalia.base.joint_fit import joint_fit
 from castalia.base.output_blocks import join_blocks
-from castalia.base.parameter_docs import PlainSignature, document
+from castalia.base.parameter_docs import PlainSignature, document, html_diagram
 from castalia.base.params import (
     Interval,
     OneOf,
@@ -105,6 +105,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     _get_param_names: ClassVar[Any] = classmethod(parameter_names)  # type: ignore[arg-type]
     diagnosis_: ClassVar[Any] = Watched()
     __signature__: ClassVar[Any] = PlainSignature()
+    _html_repr: ClassVar[Any] = html_diagram
     batch_tokens = cast("int | None", None)  # most tokens of a batch: a field where texts are read
     _unsaved: ClassVar[tuple[str, ...]] = ()
     _optimizers: ClassVar[Any] = None  # an instance has their states between calls of partial_fit

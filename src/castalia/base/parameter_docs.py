@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
 from typing import Any, get_type_hints
 
-__all__ = ["PlainSignature", "document", "parameter_entries"]
+from sklearn.base import BaseEstimator
+
+__all__ = ["PlainSignature", "document", "html_diagram", "parameter_entries"]
 
 _SECTION = re.compile(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}\n|\Z)", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^\S[^\n]*\n-{3,}\n", re.MULTILINE)
@@ -33,6 +36,14 @@ def document(cls: type) -> None:
     """Add the parameters that a class inherits to its docstring."""
     if cls.__doc__ is not None:
         cls.__doc__ = _completed(cls, inspect.cleandoc(cls.__doc__))
+
+
+def html_diagram(estimator: Any) -> str:
+    """Return scikit-learn's diagram; its parser of docstrings would warn of our `Shapes`."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Unknown section", UserWarning)
+        found: str = BaseEstimator._html_repr(estimator)  # scikit-learn 1.6 does not ask for it
+    return found
 
 
 def _roots(cls: type) -> list[type]:
