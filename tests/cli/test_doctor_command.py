@@ -458,7 +458,8 @@ def test_a_live_script_that_fails_is_a_failed_run_with_its_own_numbers_and_the_d
         assert run["status"] == "failed"
         assert opened.metric("mine") == ([0], [3.0])
         assert opened.metric("batch_loss")[0] == list(range(40))
-        assert {"gradient_norm/body.0", "update_over_weight/body.2"} <= set(opened.keys())
+        layers = {"gradient_norm/body.0", "update_over_weight/body.2", "active_share/body.0"}
+        assert layers <= set(opened.keys())
     kept = json.loads((opened.folder / "diagnosis.json").read_text(encoding="utf-8"))
     assert kept["findings"] == found(doctor.folder)["findings"]
     assert (opened.folder / "report.html").is_file()

@@ -16,6 +16,7 @@ from castalia.method import FitResult
 from castalia.method.report import RunReport
 from castalia.studio import StudioSettings, make_studio
 from castalia.studio.live_changes import change_events
+from castalia.studio.process_resources import gpu_memory
 from castalia.studio.run_index import RunIndex
 from castalia.studio.studio_app import PAGES
 from castalia.train.runs import RunStore
@@ -198,6 +199,8 @@ def test_one_run_has_settings_findings_and_the_line_that_cures_it(client, store)
     found = finding("CST101", "error", 0.9, "The loss grows.", remedy, ratio, broken)
     curves = {"gradient_norm": [("fc1", 1.0), ("fc2", float("inf"))]}
     (run.folder / "diagnosis.json").write_text(Diagnosis((found,), curves=curves).to_json())
+    over = {"activation_std/fc1": {"step": [0, 5], "value": [1.0, None]}}
+    (run.folder / "layers.json").write_text(json.dumps(over))
     seen = client.get("/api/run", params={"run": "sick"}).json()
     assert seen["settings"]["parameters.lr"] == 3.0
     assert seen["worst"] == "error"
@@ -206,6 +209,7 @@ def test_one_run_has_settings_findings_and_the_line_that_cures_it(client, store)
     assert shown["evidence"][0]["text"].endswith("0.31 (above 0.1)")
     assert shown["code_line"] == "MLPClassifier(…).set_params(lr=0.05)"
     assert seen["doctor"]["layers"]["gradient_norm"] == [["fc1", 1.0], ["fc2", None]]
+    assert seen["doctor"]["curves"] == over
     assert seen["trainings"][0]["keys"] == ["seconds", "val_loss"]
 
 
@@ -250,9 +254,35 @@ def test_a_run_whose_process_died_is_interrupted_and_a_living_one_is_named(clien
     process = client.get("/api/run", params={"run": "alive"}).json()["process"]
     assert process["pid"] > 0
     assert process["memory"] > 1_000_000
+    assert "gpu" not in process
     alive.finish("finished")
     dead.finish("finished")
     assert client.get("/api/run", params={"run": "alive"}).json()["process"] is None
+
+
+def test_memory_on_gpus_is_what_nvidia_s_tool_says_of_the_process(tmp_path, monkeypatch):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho '7, 300'\necho '70, 50'\necho '7, 20'\necho '8, [N/A]'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [gpu_memory(pid) for pid in (7, 70, 8, 9)] == [320 << 20, 50 << 20, 0, 0]
+    tool.write_text("#!/bin/sh\nexit 9\n")
+    assert gpu_memory(7) == 0
+
+
+def test_a_run_says_how_often_its_confidence_is_right(client, store):
+    run = store.open_run("sure", "s", {})
+    run.finish("finished")
+    sure = np.array([[0.9, 0.1]] * 10)
+    report = RunReport(
+        "sure", "classification", "y", y_true=["a"] * 6 + ["b"] * 4, y_pred=["a"] * 10,
+        probability=sure, classes=["a", "b"],
+    )  # fmt: skip
+    FitResult(run.folder, report, {}).save()
+    found = client.get("/api/run?run=sure").json()["calibration"]
+    assert (found["accuracy"], found["rows"]) == ([0.6], [10])
+    assert found["confidence"] == [pytest.approx(0.9)]
+    assert found["error"] == pytest.approx(0.3)
 
 
 # ---- comparison ----

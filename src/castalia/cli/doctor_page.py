@@ -18,11 +18,9 @@ from castalia.train.script_log import FOLDER, SHOWN, open_log
 if TYPE_CHECKING:
     from castalia.diagnose.diagnosis import Diagnosis
     from castalia.diagnose.finding_record import Finding
-    from castalia.diagnose.record.training_record import Look, Record
+    from castalia.diagnose.record.training_record import Record
 
 __all__ = ["LivePage"]
-
-MOST_LAYERS = 8
 
 
 class LivePage:
@@ -116,6 +114,8 @@ def _points(
     record: Record, losses: int, evaluations: int, looks: int
 ) -> Iterator[tuple[int, str, float]]:
     """Yield step, name and value of what came since so many losses, validations and looks."""
+    from castalia.diagnose.record.layer_curves import layer_points
+
     for step, loss in enumerate(record.losses[losses:], start=losses):
         if loss == loss:
             yield step, "batch_loss", loss
@@ -124,16 +124,4 @@ def _points(
             yield each.step, "validation_loss", each.loss
     for look in record.looks[looks:]:
         yield look.step, "learning_rate", look.lr
-        yield from _layers(look)
-
-
-def _layers(look: Look) -> Iterator[tuple[int, str, float]]:
-    names = [name for name in look.gradients if name.endswith("weight")]
-    chosen = np.linspace(0, len(names) - 1, min(len(names), MOST_LAYERS)).astype(int)
-    for name in (names[place] for place in chosen):
-        layer = name.removesuffix(".weight")
-        norm = look.gradients[name]
-        if norm is not None:
-            yield look.step, f"gradient_norm/{layer}", norm
-        if name in look.updates:
-            yield look.step, f"update_over_weight/{layer}", look.updates[name]
+        yield from ((look.step, name, value) for name, value in layer_points(look))

@@ -14,7 +14,7 @@ from castalia.studio.run_index import RunRow
 
 __all__ = ["compared"]
 
-MOST = 20
+MOST = 100  # runs
 PAIRED = ("accuracy", "balanced_accuracy", "r2", "mse", "rmse", "mae")  # scores of single answers
 
 

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from castalia.diagnose import Diagnosis, Finding
-from castalia.evaluate import METRICS
+from castalia.errors import CastaliaError
+from castalia.evaluate import METRICS, Calibration
 from castalia.method.fit_result import MODEL, PAGE
 from castalia.method.model_settings import written
 from castalia.studio.curve_envelope import CurveViews, elapsed
-from castalia.studio.run_files import diagnosis_of, result_of
+from castalia.studio.process_resources import resources_of
+from castalia.studio.run_files import diagnosis_of, layers_of, result_of
 from castalia.studio.run_index import RunIndex, RunRow
 from castalia.studio.search_trials import searched
 from castalia.train.runs import Run, RunStore
 from castalia.utils.file_locks import FolderLock
-from castalia.utils.imports import require
 
 __all__ = ["RunDetails", "flattened", "store_of"]
 
@@ -68,6 +69,7 @@ class RunDetails:
             "settings": flattened(report.get("settings") or row.config),
             "trainings": trainings,
             "search": searched(row.folder),
+            "calibration": _calibration(report),
             "process": _process(row),
             "doctor": _doctor(row, trainings),
             "report": (row.folder / PAGE).is_file(),
@@ -144,15 +146,20 @@ def _process(row: RunRow) -> dict[str, Any] | None:
     if holder is None:
         return None
     found = {key: holder[key] for key in ("host", "pid", "started")}
-    psutil = require("psutil", caller="studio", extra="studio")
+    return found | resources_of(holder["pid"])
+
+
+def _calibration(report: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return how often a stated confidence is right; None without probabilities of classes."""
+    truth, probability, classes = (report.get(n) for n in ("y_true", "probability", "classes"))
+    if truth is None or probability is None or classes is None or not len(classes):
+        return None
     try:
-        process = psutil.Process(int(holder["pid"]))
-        with process.oneshot():
-            times = process.cpu_times()
-            used = {"memory": process.memory_info().rss, "cpu": times.user + times.system}
-    except (psutil.Error, ValueError):  # on another host, or gone meanwhile
-        return found
-    return found | used
+        found = Calibration.from_predictions(truth, probability, classes)
+    except CastaliaError:  # a report that was cut
+        return None
+    parts = {"confidence": found.confidence, "accuracy": found.accuracy, "rows": found.count}
+    return {name: part.tolist() for name, part in parts.items()} | {"error": found.error}
 
 
 def _doctor(row: RunRow, trainings: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -172,6 +179,7 @@ def _doctor(row: RunRow, trainings: list[dict[str, Any]]) -> dict[str, Any] | No
             for name, series in found.curves.items()
             if series and isinstance(series[0][0], str)
         },
+        "curves": layers_of(row.folder / part),
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from castalia.diagnose import Diagnosis
 from castalia.diagnose.estimators import DIAGNOSIS
+from castalia.diagnose.record.layer_curves import LAYERS
 from castalia.errors import CastaliaError
 from castalia.method.fit_result import RESULT
 from castalia.method.report.plain_values import from_text
@@ -67,6 +68,7 @@ _summaries = _ByChange(_summarised, 20_000)
 _results = _ByChange(from_text, 8)
 _worsts = _ByChange(lambda content: parse_json(content)["worst"], 20_000)
 _diagnoses = _ByChange(Diagnosis.from_json, 8)
+_layers = _ByChange(parse_json, 8)
 
 
 def summary_of(folder: Path) -> dict[str, Any]:
@@ -90,3 +92,9 @@ def diagnosis_of(folder: Path) -> Diagnosis | None:
     """Return what the doctor found in a training; None where nobody watched."""
     found = _diagnoses(folder / DIAGNOSIS)
     return found if isinstance(found, Diagnosis) else None
+
+
+def layers_of(folder: Path) -> dict[str, Any]:
+    """Return what was measured of each layer over the steps of a training."""
+    found = _layers(folder / LAYERS)
+    return found if isinstance(found, dict) else {}

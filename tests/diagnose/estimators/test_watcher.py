@@ -1,5 +1,6 @@
 """Watching our loop: nothing changes, and what matters is seen."""
 
+import json
 import pickle
 import sqlite3
 from contextlib import closing
@@ -13,6 +14,7 @@ from sklearn.datasets import make_moons
 import castalia
 from castalia.diagnose import Diagnosis, diagnose
 from castalia.diagnose.estimators import DIAGNOSIS
+from castalia.diagnose.record.layer_curves import LAYERS
 from castalia.errors import Diverged, InvalidData, InvalidParameter
 from castalia.testing.toys import scenes
 from castalia.train import Callback, Training, checkpoint_pace
@@ -161,6 +163,10 @@ def test_findings_go_to_the_run(tmp_path):
     assert codes
     assert codes[0] == "CST102" == slow.diagnosis_.findings[0].code
     stored = Diagnosis.from_json((tmp_path / "slow" / DIAGNOSIS).read_text())
+    curves = json.loads((tmp_path / "slow" / LAYERS).read_text())
+    measured = {name.partition("/")[0] for name in curves}
+    assert measured == {"gradient_norm", "update_over_weight", "activation_std", "active_share"}
+    assert all(curve["step"] == sorted(curve["step"]) for curve in curves.values())
     assert stored.codes == slow.diagnosis_.codes
 
 

@@ -9,6 +9,7 @@ the loop's own step give the update ratios.
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ from castalia.diagnose.monitor.weight_measures import (
     update_ratios,
 )
 from castalia.diagnose.record import Look, Record
+from castalia.diagnose.record.layer_curves import LAYERS, layer_curves
 from castalia.diagnose.rules import judge
 from castalia.nn import uncompiled
 from castalia.protocols import Batch
@@ -297,6 +299,7 @@ class Watcher(Callback):
         if self.run is not None:
             diagnosis = self.diagnosis()
             atomic_write(self.run.folder / DIAGNOSIS, diagnosis.to_json())
+            atomic_write(self.run.folder / LAYERS, json.dumps(layer_curves(self.record)))
             for finding in diagnosis:
                 self.run.add_finding(finding.to_dict())
 

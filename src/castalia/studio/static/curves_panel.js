@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { metric } from "./words.js";
 
 const HIDDEN = new Set(["epoch", "seconds", "stage"]);
-const LAYERS = /^(gradient_norm|update_over_weight)\/(.+)$/;
+const LAYERS = /^(gradient_norm|update_over_weight|activation_std|active_share)\/(.+)$/;
 const stem = (key) => key.match(LAYERS)?.[1] ?? key.replace(/^(batch|val|valid|validation|train|test|eval)[_/.]/, "");
 
 // Charts by stem: `loss` and `val_loss` share one, and so do the layers of a network.

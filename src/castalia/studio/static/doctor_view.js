@@ -1,5 +1,6 @@
 // The doctor's findings: what was seen, the numbers, the remedy as a line to copy, and its layers.
 import { bar } from "./badges.js";
+import { Chart } from "./chart.js";
 import { copyable, h, section } from "./dom.js";
 import { metric, number } from "./words.js";
 
@@ -24,6 +25,21 @@ function finding(found, inner = false) {
     found.symptoms.length ? h("div", { class: "symptoms" }, h("p", { class: "soft" }, "What follows from it"), found.symptoms.map((each) => finding(each, true))) : null);
 }
 
+// The layers over the steps, a chart for each thing that was measured of them.
+function overTime(curves) {
+  const groups = new Map();
+  for (const [key, { step, value }] of Object.entries(curves)) {
+    const cut = key.indexOf("/");
+    const lines = groups.get(key.slice(0, cut)) ?? groups.set(key.slice(0, cut), []).get(key.slice(0, cut));
+    lines.push({ label: key.slice(cut + 1), x: step, mean: value, place: lines.length });
+  }
+  return [...groups].map(([name, lines]) => {
+    const chart = new Chart(`${metric(name)}, by layer`);
+    requestAnimationFrame(() => chart.draw(lines, { weight: 0, log: name !== "active_share", xLabel: "step" }));
+    return chart.node;
+  });
+}
+
 const NAMES = { gradient_norm: "Gradient norm, last sampled step", update_over_weight: "Update over weight, last sampled step", dead_fraction: "Share of dead units" };
 
 function layers([name, pairs]) {
@@ -41,5 +57,6 @@ export function doctor(run) {
     found.findings.length ? found.findings.map((each) => finding(each)) : h("div", { class: "callout better" }, h("p", null, found.verdict)),
     cure && h("p", { class: "soft" }, "Try all remedies, and keep what helps on validation rows:"), cure,
     found.notes.map((words) => h("p", { class: "soft" }, words)),
+    h("div", { class: "charts" }, overTime(found.curves)),
     charts.length ? h("div", { class: "layer-grid" }, charts.map(layers)) : null);
 }

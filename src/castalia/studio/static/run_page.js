@@ -1,6 +1,7 @@
 // One run: what came of it, its curves, and what the doctor found.
 import { ask, fault, watch } from "./api.js";
 import { status } from "./badges.js";
+import { Chart } from "./chart.js";
 import { CurvesPanel, sourcesOf } from "./curves_panel.js";
 import { copyable, h, link, section, show, table } from "./dom.js";
 import { doctor } from "./doctor_view.js";
@@ -16,8 +17,8 @@ let found = "";
 
 function process(run) {
   if (run.status !== "running" || !run.process) return null;
-  const { pid, host, memory, cpu } = run.process;
-  return h("p", { class: "soft" }, `Process ${pid} on ${host}`, memory && ` · ${bytes(memory)} of memory`, cpu && ` · ${duration(cpu)} of CPU time`);
+  const { pid, host, memory, cpu, gpu } = run.process;
+  return h("p", { class: "soft" }, `Process ${pid} on ${host}`, memory && ` · ${bytes(memory)} of memory`, cpu && ` · ${duration(cpu)} of CPU time`, gpu && ` · ${bytes(gpu)} on the GPU`);
 }
 
 function head(run) {
@@ -48,6 +49,16 @@ function mistakes(run) {
   return section("Worst mistakes", table([picture && "Image", "Truth", "Prediction", "Confidence", ...names].filter(Boolean), rows, { label: "Worst mistakes" }));
 }
 
+function calibration(run) {
+  const found = run.calibration;
+  if (!found) return null;
+  const { confidence, accuracy } = found;
+  const chart = new Chart("Accuracy over stated confidence");
+  const lines = [{ label: "accuracy", x: confidence, mean: accuracy, place: 0 }, { label: "as stated", x: confidence, mean: confidence, place: 7, dashed: true }];
+  requestAnimationFrame(() => chart.draw(lines, { weight: 0, log: false, xLabel: "confidence" }));
+  return section("Calibration", h("p", { class: "soft" }, `Expected calibration error ${number(found.error, 3)}, over ${number(found.rows.reduce((a, b) => a + b, 0))} test rows. On the dashed line a stated confidence is the accuracy one gets.`), chart.node);
+}
+
 function data(run) {
   const columns = run.data?.columns;
   if (!columns?.length) return null;
@@ -66,7 +77,7 @@ function page(run) {
   document.title = `${run.name} · Castalia Studio`;
   curves = new CurvesPanel(sourcesOf(run), mark(run));
   found = JSON.stringify(run.doctor);
-  show(head(run), marks(run), verdict(run), scores(run), searchView(run), section("Curves", curves.node), doctor(run), tryIt(run), mistakes(run), data(run), settings(run));
+  show(head(run), marks(run), verdict(run), scores(run), searchView(run), section("Curves", curves.node), doctor(run), tryIt(run), mistakes(run), calibration(run), data(run), settings(run));
 }
 
 async function refresh(names) {
