@@ -314,6 +314,7 @@ def main():
             def shots(name, page=page, view=view):
                 nonlocal faults
                 page.wait_for_timeout(700)
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
                 page.screenshot(path=asked.out / f"{name}-{view}.png", full_page=True)
                 faults += accessible(page, axe, f"{name}-{view}")
 

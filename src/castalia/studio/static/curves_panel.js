@@ -23,7 +23,7 @@ function grouped(sources) {
 }
 
 function label(curve, runs, parts, keys) {
-  const words = [runs > 1 && curve.run, parts > 1 && (curve.part || curve.run), (keys > 1 || (runs === 1 && parts === 1)) && metric(curve.key.match(LAYERS)?.[2] ?? curve.key)];
+  const words = [runs > 1 && curve.run, parts > 1 && (curve.part || (runs === 1 && curve.run)), (keys > 1 || (runs === 1 && parts === 1)) && metric(curve.key.match(LAYERS)?.[2] ?? curve.key)];
   return words.filter(Boolean).join(" · ");
 }
 
