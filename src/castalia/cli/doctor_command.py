@@ -142,9 +142,11 @@ def _page(subject: str, command: str) -> LivePage:
 
 
 def _webhook(url: str, subject: str) -> Webhook | None:
+    if not url:
+        return None
     from castalia.diagnose.output.webhook import Webhook
 
-    return Webhook(url, subject) if url else None
+    return Webhook(url, subject)
 
 
 def _check_mute(codes: list[str]) -> None:

@@ -274,6 +274,16 @@ def test_few_steps_that_promise_little_may_only_have_been_too_few():
     assert only(too_low, set_promise(slow(0.01), share)).code == "CST102"
 
 
+@pytest.mark.parametrize("bend, codes", [(0.0, ["CST102"]), (0.1, [])])
+def test_on_a_straight_line_longer_steps_lead_where_more_steps_would(bend, codes):
+    record = slow(0.01)
+    record.losses[:] = record.losses[: int(limit("rate.many_steps")) - 1]
+    set_promise(record, (limit("rate.promise") + limit("rate.promise_long")) / 2)
+    for look in record.looks:
+        look.next_gradient = look.gradient * (1 + bend * np.asarray([1, -1, 1, -1]))
+    assert [found.code for found in ask(too_low, record)] == codes
+
+
 def leapt(then, learnt, promise):
     """It leaps at once, costs so much for a while, and ends above its best."""
     losses = [1.4, *[20.0] * 9, *[then] * 60, *[0.1] * 40, *[0.3] * 90]

@@ -240,7 +240,9 @@ def _short(case: Case) -> tuple[Evidence | None, bool]:
         what, value, bar = "update-to-weight ratio (median)", case.ratio, limit("rate.slow")
     else:
         what, value = "share of the loss that one step promises", promise
-        many = case.steps >= limit("rate.many_steps")  # fewer may only have been too few
+        # Few steps may only have been too few; but on a straight line longer ones lead there too.
+        straight = case.turning > limit("rate.straight")
+        many = case.steps >= limit("rate.many_steps") or straight
         bar = limit("rate.promise_long" if many else "rate.promise")
     if not 0 < value < bar:
         return None, False

@@ -29,6 +29,9 @@ STEPS = {
         2e-3, "corpus", "the same after many steps; healthy from 3e-3, a thirtieth of it to 2e-3"
     ),
     "rate.many_steps": Limit(120, "corpus", "steps; those that stopped too early made at most 120"),
+    "rate.straight": Limit(
+        0.9999, "chosen", "mean cosine of successive gradients: no bend was met in all the training"
+    ),
     "rate.usual_promise": Limit(5e-3, "corpus", "the same of trainings that only stop too early"),
     "rate.turning": Limit(
         -0.3,
