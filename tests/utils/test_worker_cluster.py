@@ -264,8 +264,11 @@ def test_on_ray_a_worker_of_another_version_is_named(ray, monkeypatch):
 
 
 def test_on_ray_what_cannot_be_sent_is_named(ray):
-    with cluster("auto"), pytest.raises(InvalidParameter, match="cannot pickle '_thread.lock'"):
+    message = "cannot pickle '_thread.lock'"
+    with cluster("auto"), pytest.raises(InvalidParameter, match=message):
         Parallel()(delayed(len)(Lock()) for _ in range(3))
+    with cluster("auto"), pytest.raises(InvalidParameter, match=message):
+        held(Lock())
 
 
 def test_fewer_devices_than_a_task_needs_are_named(ray):

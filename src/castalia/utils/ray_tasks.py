@@ -37,6 +37,8 @@ class Stored:
     def __init__(self, value: Any) -> None:
         try:
             self.place = _ray().put(value)
+        except TypeError as error:
+            raise _unsendable(error) from error
         except _ray().exceptions.RayError as error:
             raise CastaliaError(
                 f"cluster: {_size(value) / 1e9:.3g} GB of rows must fit into the memory and disk "
@@ -130,11 +132,8 @@ class RayTasks(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
         errors = _ray().exceptions
         try:
             place = self.task.remote((batch, _versions(), os.getcwd()))
-        except TypeError as error:  # Ray's words for what pickle refuses
-            raise InvalidParameter(
-                f"cluster: what a task needs must be such that it can be sent; "
-                f"{error.__cause__ or error}."
-            ) from error
+        except TypeError as error:
+            raise _unsendable(error) from error
         self.running.add(place)
         try:
             return _ray().get(place)
@@ -168,6 +167,14 @@ class RayTasks(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
     def get_nested_backend(self) -> tuple[Any, None]:
         """Return what calls inside a task run by: one after the other."""
         return SequentialBackend(nesting_level=(self.nesting_level or 0) + 1), None
+
+
+def _unsendable(error: TypeError) -> InvalidParameter:
+    """Return Ray's long words for what pickle refuses as a sentence."""
+    return InvalidParameter(
+        "cluster: what a task needs must be such that it can be sent; "
+        f"{shorten(str(error.__cause__ or error), 200)}."
+    )
 
 
 def _carry_out(sent: tuple[Any, dict[str, str], str]) -> Any:

@@ -86,7 +86,7 @@ def test_a_file_that_was_cut_off_and_an_empty_one_are_named(tmp_path):
     folder = parts(tmp_path, "parquet")
     empty = folder / "part-1.parquet"
     pq.write_table(TABLE.slice(0, 0), empty)
-    with pytest.warns(DataWarning, match=r"1 file of .* hold no row, such as .*part-1"):
+    with pytest.warns(DataWarning, match=r"1 file of .* without a row, such as .*part-1"):
         assert len(read(folder)) == 2
     empty.write_bytes(empty.read_bytes()[:-9])
     with pytest.raises(InvalidData, match=r"part-1.parquet` must be a whole Parquet file"):

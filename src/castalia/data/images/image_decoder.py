@@ -18,7 +18,7 @@ from PIL import Image
 from castalia.data.images.image_bounds import bounded, most_pixels
 from castalia.errors import InvalidData
 
-__all__ = ["SUFFIXES", "Header", "as_decoded", "decode", "decode_labels", "header"]
+__all__ = ["SUFFIXES", "Header", "as_decoded", "decode", "decode_labels", "examine", "header"]
 
 SUFFIXES = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
@@ -65,10 +65,24 @@ def _opened(file: BinaryIO) -> Iterator[Image.Image]:
 def header(file: BinaryIO) -> Header:
     """Read the size an image has when turned upright, and its channels, without decoding it."""
     with _opened(file) as image:
-        width, height = image.size
-        if _lies_down(image):
-            width, height = height, width
-        return Header(height, width, 1 if image.mode in _GREY else 3)
+        return _header(image)
+
+
+def examine(file: BinaryIO) -> Header:
+    """Return the header of an image after decoding it, as small as its format allows."""
+    with _opened(file) as image:
+        found = _header(image)
+        image.draft("RGB" if image.mode == "RGB" else None, (8, 8))
+        image.load()
+        _eight_bits(image, "RGB")
+        return found
+
+
+def _header(image: Image.Image) -> Header:
+    width, height = image.size
+    if _lies_down(image):
+        width, height = height, width
+    return Header(height, width, 1 if image.mode in _GREY else 3)
 
 
 def decode(file: BinaryIO, size: tuple[int, int] | None, channels: int) -> NDArray[np.uint8]:

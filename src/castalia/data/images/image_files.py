@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from os import PathLike
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from castalia.data.images.file_stores import Store, open_store
-from castalia.data.images.image_decoder import Header, decode, header
+from castalia.data.images.image_decoder import Header, decode, examine, header
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.utils.text import plural
 
 __all__ = ["Broken", "ImageFiles", "decoders", "shown_names"]
 
-T = TypeVar("T")
 Broken = Literal["raise", "skip"]
 SHOWN = 3  # files that a message names
 AT_ONCE = 4096  # files handed to the threads in one go
+FEW = 16  # files that a thread is given at a time
 
 
 class ImageFiles:
@@ -127,10 +127,14 @@ class ImageFiles:
 
     def image(self, row: int, size: tuple[int, int] | None, channels: int) -> NDArray[np.uint8]:
         """Decode one image, (C, H, W); raises what the decoder raises."""
+        return np.array(self._decoded(row, size, channels), order="C")
+
+    def _decoded(self, row: int, size: tuple[int, int] | None, channels: int) -> NDArray[np.uint8]:
+        """Decode one image, (C, H, W), in memory that is Pillow's."""
         with self.store.open(self.names[row]) as file:
-            found = decode(file, size, channels)  # (H, W, C), in memory that is Pillow's
+            found = decode(file, size, channels)  # (H, W, C)
         self._whole.add(self.names[row])
-        return np.array(found.transpose(2, 0, 1), order="C")
+        return found.transpose(2, 0, 1)
 
     def pixels(self, index: Any, size: tuple[int, int], channels: int) -> Tensor:
         """Decode images into one tensor, (B, C, H, W) of bytes.
@@ -141,15 +145,15 @@ class ImageFiles:
             If files cannot be decoded; the message counts them and names the first ones.
         """
         rows = np.asarray(index).tolist()
-        out = torch.empty(len(rows), channels, *size, dtype=torch.uint8)
+        out = np.empty((len(rows), channels, *size), dtype=np.uint8)
 
         def fill(place: int) -> None:
-            out[place] = torch.from_numpy(self.image(rows[place], size, channels))
+            out[place] = self._decoded(rows[place], size, channels)
 
-        faults = self._try(fill, range(len(rows)))[1]
+        faults = self._try(fill, range(len(rows)))
         if faults:
             raise self.fault({rows[place]: fault for place, fault in faults.items()}, len(rows))
-        return out
+        return torch.from_numpy(out)
 
     def whole(self) -> NDArray[np.int64]:
         """Decode every file once, at a small size, and return the positions of whole ones.
@@ -162,7 +166,7 @@ class ImageFiles:
             If ``broken`` is ``"raise"`` and a file is broken, or if all are.
         """
         unknown = [row for row in range(len(self)) if self.names[row] not in self._whole]
-        faults = self._try(self._examine, unknown)[1]
+        faults = self._try(self._examine, unknown)
         if faults and (self.broken == "raise" or len(faults) == len(self)):
             raise self.fault(faults, len(self))
         if faults:
@@ -177,9 +181,7 @@ class ImageFiles:
     def _examine(self, row: int) -> None:
         name = self.names[row]
         with self.store.open(name) as file:
-            self._headers[name] = header(file)
-            file.seek(0)
-            decode(file, (8, 8), 3)
+            self._headers[name] = examine(file)
         self._whole.add(name)
 
     def fault(self, faults: dict[int, Exception], tried: int) -> InvalidData:
@@ -218,31 +220,39 @@ class ImageFiles:
                 self._headers[self.names[row]] = header(file)
 
         rows = list(rows)
-        faults = self._try(look, [r for r in rows if self.names[r] not in self._headers])[1]
+        faults = self._try(look, [r for r in rows if self.names[r] not in self._headers])
         if faults:
             raise self.fault(faults, len(rows))
         return [self._headers[self.names[row]] for row in rows]
 
-    def _try(
-        self, work: Callable[[int], T], rows: Sequence[int]
-    ) -> tuple[dict[int, T], dict[int, Exception]]:
-        """Do something for each row in threads; return what came out and what went wrong."""
-        threads, found, faults = decoders(self.workers), {}, {}
-        for start in range(0, len(rows), AT_ONCE):
-            futures = [(r, threads.submit(work, r)) for r in rows[start : start + AT_ONCE]]
-            for row, future in futures:
+    def _try(self, work: Callable[[int], Any], rows: Sequence[int]) -> dict[int, Exception]:
+        """Do something for each row in threads; return what went wrong."""
+        threads, faults = decoders(self.workers), dict[int, Exception]()
+
+        def several(some: Sequence[int]) -> None:
+            for row in some:
                 try:
-                    found[row] = future.result()
+                    work(row)
                 except Exception as error:  # decoders raise whatever they like on damaged files
                     faults[row] = error
-        return found, faults
+
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            length = min(FEW, -(-len(some) // cores(self.workers)))
+            list(threads.map(several, (some[i : i + length] for i in range(0, len(some), length))))
+        return dict(sorted(faults.items()))
+
+
+def cores(workers: int | None) -> int:
+    """Return how many threads decode: one a core by default."""
+    if workers is None and hasattr(os, "sched_getaffinity"):
+        workers = len(os.sched_getaffinity(0))
+    return workers or os.cpu_count() or 1
 
 
 def decoders(workers: int | None) -> ThreadPoolExecutor:
-    """Return the threads that decode, one a core by default; they stay for later calls."""
-    if workers is None:
-        workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    return _pool(workers or os.cpu_count() or 1, os.getpid())
+    """Return the threads that decode; they stay for later calls."""
+    return _pool(cores(workers), os.getpid())
 
 
 @cache

@@ -135,7 +135,7 @@ def drop_empty(files: Sequence[Path], rows: Sequence[int], text: str) -> list[Pa
     if len(kept) < len(files):
         lost = next(path for path, count in zip(files, rows, strict=True) if not count)
         warnings.warn(
-            f"read: {plural(len(files) - len(kept), 'file')} of {text} hold no row, such as "
+            f"read: left out {plural(len(files) - len(kept), 'file')} of {text} without a row, such as "
             f"`{lost}`.",
             DataWarning,
             stacklevel=4,
