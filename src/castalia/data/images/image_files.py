@@ -27,6 +27,7 @@ Broken = Literal["raise", "skip"]
 SHOWN = 3  # files that a message names
 AT_ONCE = 4096  # files handed to the threads in one go
 FEW = 16  # files that a thread is given at a time
+SMALL, SOME = 16 << 10, 8  # bytes of files that one thread decodes as fast as two; files looked at
 
 
 class ImageFiles:
@@ -225,9 +226,18 @@ class ImageFiles:
             raise self.fault(faults, len(rows))
         return [self._headers[self.names[row]] for row in rows]
 
+    def _cores(self) -> int:
+        """Return how many threads decode: for small files, mostly the interpreter's work, one."""
+        if self.workers is None and self.names:
+            some = self.names[:: -(-len(self.names) // SOME)]
+            if max(map(self._length, some)) < SMALL:
+                return 1
+        return cores(self.workers)
+
     def _try(self, work: Callable[[int], Any], rows: Sequence[int]) -> dict[int, Exception]:
         """Do something for each row in threads; return what went wrong."""
-        threads, faults = decoders(self.workers), dict[int, Exception]()
+        workers = self._cores()
+        threads, faults = decoders(workers), dict[int, Exception]()
 
         def several(some: Sequence[int]) -> None:
             for row in some:
@@ -238,7 +248,7 @@ class ImageFiles:
 
         for start in range(0, len(rows), AT_ONCE):
             some = rows[start : start + AT_ONCE]
-            length = min(FEW, -(-len(some) // cores(self.workers)))
+            length = min(FEW, -(-len(some) // workers))
             list(threads.map(several, (some[i : i + length] for i in range(0, len(some), length))))
         return dict(sorted(faults.items()))
 
