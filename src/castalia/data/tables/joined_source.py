@@ -135,8 +135,8 @@ def drop_empty(files: Sequence[Path], rows: Sequence[int], text: str) -> list[Pa
     if len(kept) < len(files):
         lost = next(path for path, count in zip(files, rows, strict=True) if not count)
         warnings.warn(
-            f"read: left out {plural(len(files) - len(kept), 'file')} of {text} without a row, such "
-            f"as `{lost}`.",
+            f"read: left out {plural(len(files) - len(kept), 'file')} of {text} without a row, "
+            f"such as `{lost}`.",
             DataWarning,
             stacklevel=4,
         )
