@@ -27,7 +27,7 @@ Broken = Literal["raise", "skip"]
 SHOWN = 3  # files that a message names
 AT_ONCE = 4096  # files handed to the threads in one go
 FEW = 16  # files that a thread is given at a time
-SMALL, SOME = 16 << 10, 8  # bytes of files that one thread decodes as fast as two; files looked at
+SMALL, SOME = 16 << 10, 8  # bytes of files that one thread decodes as fast as two; files asked
 
 
 class ImageFiles:
