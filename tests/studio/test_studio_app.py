@@ -194,7 +194,7 @@ def test_a_body_too_large_or_no_json_is_refused(client):
 def test_one_run_has_settings_findings_and_the_line_that_cures_it(client, store):
     run = trained(store, "sick", lr=3.0)
     remedy = Remedy("lr=3.0 → 0.05", {"lr": 0.05})
-    broken = Evidence("step of the first loss that is no number", 20)
+    broken = Evidence("step of the first loss that is NaN or infinite", 20)
     ratio = Evidence("update-to-weight ratio", 0.31, 0.1)
     found = finding("CST101", "error", 0.9, "The loss grows.", remedy, ratio, broken)
     curves = {"gradient_norm": [("fc1", 1.0), ("fc2", float("inf"))]}

@@ -42,7 +42,7 @@ def not_a_number(case: Case) -> Iterator[Finding]:
     else:
         origin, cure = _origin(case)
         at = case.steps if step is None else step
-        evidence, sure = Evidence("first step with a loss that is NaN or infinite", at), 0.85
+        evidence, sure = Evidence("step of the first loss that is NaN or infinite", at), 0.85
     before = case.finite[-1] if len(case.finite) else np.nan
     was = f", after {number(before, 3)}" if np.isfinite(before) else ""
     where = gradient if step is None else None
