@@ -148,6 +148,9 @@ def test_denoisers_see_the_step_and_the_class(classes):
     torch.manual_seed(0)
     y = torch.tensor([0, 1]) if classes else None
     image = ImageDenoiser(1, (10, 9), width=4, classes=classes)
+    assert not image(torch.randn(2, 90), torch.ones(2), y).any()  # before it has learnt
+    for p in image.parameters():
+        p.data.normal_()
     for net, width in ((DenseDenoiser(4, hidden=8, classes=classes), 4), (image, 90)):
         x = torch.randn(2, width)
         early, late = (net(x, torch.full((2,), t), y) for t in (1, 900))

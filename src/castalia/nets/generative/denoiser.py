@@ -3,6 +3,8 @@
 Shapes: B batch, D columns, C channels, H and W size, E width of the embedding of t and y.
 References: 2020, Ho, Jain, Abbeel, Denoising diffusion probabilistic models, arXiv 2006.11239.
 2015, Ronneberger, Fischer, Brox, U-Net, arXiv 1505.04597.
+As there, blocks of the U-Net begin as their shortcuts and it begins by saying 0: the last
+convolutions of both are 0 at first (evidence/RESULTS.md has what that is worth).
 Departs from them: no attention; two residual blocks at each size; images are halved while they are
 larger than 7 pixels.
 """
@@ -94,7 +96,7 @@ class ImageBlock(nn.Module):
         )
         self.said = nn.Linear(dim, 2 * after)
         self.norm = nn.GroupNorm(_groups(after), after)
-        self.second = nn.Conv2d(after, after, 3, padding=1)
+        self.second = _silent(nn.Conv2d(after, after, 3, padding=1))
         self.short = nn.Conv2d(before, after, 1) if before != after else nn.Identity()
 
     def forward(self, x: Tensor, said: Tensor) -> Tensor:
@@ -133,9 +135,8 @@ class ImageDenoiser(nn.Module):
         self.middle = ImageBlock(widths[-1], widths[-1], dim)
         ups = [*zip(widths[1:], widths, strict=False)]
         self.up = nn.ModuleList(ImageBlock(a + b, b, dim) for a, b in reversed(ups))
-        self.end = nn.Sequential(
-            nn.GroupNorm(_groups(width), width), nn.SiLU(), nn.Conv2d(width, channels, 3, padding=1)
-        )
+        last = _silent(nn.Conv2d(width, channels, 3, padding=1))
+        self.end = nn.Sequential(nn.GroupNorm(_groups(width), width), nn.SiLU(), last)
 
     def forward(self, x: Tensor, t: Tensor, y: Tensor | None = None) -> Tensor:  # (B, C H W), (B,)
         """Return the noise, (B, C H W)."""
@@ -149,6 +150,13 @@ class ImageDenoiser(nn.Module):
             other = seen.pop()
             h = block(torch.cat([F.interpolate(h, other.shape[2:]), other], dim=1), said)
         return self.end(h).flatten(1)
+
+
+def _silent(layer: nn.Conv2d) -> nn.Conv2d:
+    """Return a convolution that gives 0 before it has learnt."""
+    for p in layer.parameters():
+        nn.init.zeros_(p)
+    return layer
 
 
 def _groups(channels: int) -> int:
