@@ -22,7 +22,7 @@ from castalia.models.control import (
     record,
     value_iteration,
 )
-from castalia.models.control.deep_q_agent import QLoss
+from castalia.models.control.deep_q_agent import Memory, QLoss
 from castalia.models.control.policy_gradient import PolicyLoss, advantages
 from castalia.nets.control import ActorCritic, OnlineAndTarget
 from castalia.protocols import Batch
@@ -193,3 +193,24 @@ def test_a_world_that_returns_something_else_is_named(result, said):
     world.step = lambda action: result
     with pytest.raises(InvalidData, match=said):
         DQN(epochs=1, steps=4, updates=1, hidden=(2,), random_state=0).fit(world)
+
+
+def test_the_weights_of_the_best_trial_are_kept(monkeypatch):
+    found = iter([3.0, 7.0, 5.0])
+    seen = []
+
+    def tried(memory, net):
+        seen.append({k: v.clone() for k, v in net.state_dict().items()})
+        return next(found)
+
+    monkeypatch.setattr(Memory, "_tried", tried)
+    agent = DQN(epochs=20, steps=4, updates=1, hidden=(4,), trials=2, random_state=0)
+    agent.fit(CartPole())
+    assert [line["trial"] for line in agent.history_ if "trial" in line] == [3.0, 7.0, 5.0]
+    assert_close(agent.module_.state_dict(), seen[1])
+
+
+def test_a_trial_is_the_mean_of_first_episodes():
+    world = CartPole(steps=7)  # no pole falls as soon as that
+    agent = DQN(epochs=2, steps=4, updates=1, hidden=(4,), trials=3, random_state=0).fit(world)
+    assert agent.history_[-1]["trial"] == 7

@@ -24,8 +24,13 @@ from castalia.models.control.experience import Crew, Experience, as_numbers
 from castalia.nets.control import OnlineAndTarget
 from castalia.objectives import Objective
 from castalia.protocols import Batch, Spec
+from castalia.train import TrainState
+from castalia.utils.seeds import derive
 
 __all__ = ["DQN", "Memory", "QLoss"]
+
+TRIED = 5  # rounds from a trial to the next
+LONGEST = 10_000  # steps of a trial
 
 
 class QLoss(Objective):
@@ -92,6 +97,9 @@ class Memory(Collector):
     explore, ramp
         Chance of a random action in the end, and the share of the training in which it falls to
         that from 1.
+    trials
+        Episodes of a trial; every fifth round of the second half is tried, and the weights of the
+        best trial are kept. 0: the last weights are.
     """
 
     def __init__(
@@ -104,8 +112,11 @@ class Memory(Collector):
         size: int,
         explore: float,
         ramp: float,
+        trials: int = 0,
     ) -> None:
         super().__init__(crew, rows, random_state)
+        self.trials, self.best = trials, -np.inf
+        self.weights: dict[str, Tensor] = {}
         self.steps, self.size, self.explore, self.ramp = steps, size, explore, ramp
         width = rows.shape[0]
         self.kept: dict[str, np.ndarray] = {
@@ -124,6 +135,38 @@ class Memory(Collector):
             self._step(net, random, chance)
         drawn = random.integers(min(self.done, self.size), size=len(self.rows))
         self.rows.parts = {name: torch.from_numpy(v[drawn]) for name, v in self.kept.items()}
+
+    def on_epoch_end(self, state: TrainState) -> None:
+        """Write the mean return; try the network, and keep it if it is the best so far."""
+        super().on_epoch_end(state)
+        done = len(state.history)
+        if self.trials and 2 * done >= state.epochs and (state.epochs - done) % TRIED == 0:
+            found = self._tried(state.net)
+            state.history[-1]["trial"] = found
+            if found >= self.best:  # of equals the last, whose rate was lowest
+                self.best = found
+                self.weights = {k: v.clone() for k, v in state.net.state_dict().items()}
+
+    def on_fit_end(self, state: TrainState) -> None:
+        """Go back to the best weights."""
+        if self.weights:
+            state.net.load_state_dict(self.weights)
+
+    @torch.no_grad()
+    def _tried(self, net: Any) -> float:
+        """Return the mean return of episodes played greedily side by side."""
+        world, width = self.crew.worlds[0], self.rows.shape[0]
+        crew = Crew(world, self.trials, derive(self.random_state, 1), self.crew.owner)
+        totals, going = np.zeros(self.trials), np.ones(self.trials, dtype=bool)
+        device = next(net.parameters()).device
+        for _ in range(LONGEST):
+            scores = net(as_numbers(crew.states, width).to(device))
+            _, rewards, ended, cut = crew.step(scores.argmax(dim=1).cpu().numpy())
+            totals += going * rewards  # of first episodes; some copies are in a second one
+            going &= ~(ended | cut)
+            if not going.any():
+                break
+        return float(totals.mean())
 
     def _step(self, net: Any, random: np.random.Generator, chance: float) -> None:
         width, copies = self.rows.shape[0], len(self.crew.worlds)
@@ -165,6 +208,9 @@ class DQN(Agent):
         Share of the rounds in which that chance falls from 1.
     double
         Whether the new network chooses the action that the old one values.
+    trials
+        Greedy episodes after every fifth round of the second half; the weights of the best of these
+        trials are kept. 0 keeps the last weights: where training ends is a matter of luck then.
 
     Attributes
     ----------
@@ -214,6 +260,7 @@ class DQN(Agent):
     explore: Annotated[float, Interval(0, 1)] = 0.04
     ramp: Annotated[float, Interval(0, 1)] = 0.16
     double: Annotated[bool, OneOf(True, False)] = True
+    trials: Annotated[int, Interval(0, whole=True)] = 0
 
     def _network(self, spec: Spec) -> OnlineAndTarget:
         return OnlineAndTarget(spec.inputs, spec.outputs, hidden=self.hidden)
@@ -233,6 +280,7 @@ class DQN(Agent):
             size=self.memory,
             explore=self.explore,
             ramp=self.ramp,
+            trials=self.trials,
         )
 
     def _scores(self, x: Tensor) -> Tensor:
