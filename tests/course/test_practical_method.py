@@ -111,13 +111,13 @@ def test_a_gap_between_training_and_validation_beyond_the_threshold_is_flagged(
     found = [f for f in judge(record) if f.code == "CST401"]
     assert bool(found) is flagged
     if flagged:
-        assert str(found[0].evidence[0]) == "validation over training loss 3 (above 2.5)"
+        assert str(found[0].evidence[0]) == "validation loss over the training loss 3 (above 2.5)"
 
 
 def test_the_diagnosis_flags_the_gap_that_the_training_has_and_not_a_small_one():
     model = moons(epochs=100, hidden=(128, 128))
     found = diagnose(model, *random_labels()).findings[0]
-    gap = next(e for e in found.evidence if e.what == "validation over training loss")
+    gap = next(e for e in found.evidence if e.what == "validation loss over the training loss")
     last = model.fit(*random_labels()).history_[-10:]
     losses = [sum(line[name] for line in last) for name in ("val_loss", "loss")]
     assert gap.value == pytest.approx(losses[0] / losses[1], rel=0.3)

@@ -328,5 +328,5 @@ def too_few(case: Case) -> Iterator[Finding]:
             f"{number(ratio, 2)} times as much as training.",
             "Gather more rows, or augment those there are.",
             Evidence("different training rows", distinct, limit("rows.few"), above=False),
-            Evidence("validation over training loss", ratio, bar),
+            Evidence("validation loss over the training loss", ratio, bar),
         )
