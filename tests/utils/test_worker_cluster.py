@@ -204,6 +204,17 @@ def ray(monkeypatch):
     return found
 
 
+def test_a_local_cluster_is_a_new_one_whatever_ran_here_before(ray, monkeypatch):
+    asked = []
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **options: asked.append(options), raising=False)
+    monkeypatch.setattr(ray, "shutdown", lambda: asked.append("ended"), raising=False)
+    with cluster("local", workers=2):
+        assert asked[0]["address"] == "local"
+        assert asked[0]["num_cpus"] == 2
+    assert asked[1:] == ["ended"]
+
+
 def row(table, i, *, scale=1.0):
     return scale * float(table[i, 0])
 

@@ -85,7 +85,8 @@ def _ray(address: str, workers: int | None) -> Iterator[None]:
     options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
     try:
         if address == "local":
-            ray.init(num_cpus=workers, include_dashboard=False, **options)
+            # without the address, Ray would join a cluster that was here before, dead or not
+            ray.init(address="local", num_cpus=workers, include_dashboard=False, **options)
         else:
             _reach(address)
             ray.init(address=address, **options)
