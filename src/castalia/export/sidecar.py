@@ -110,9 +110,8 @@ def _plain_rows(rows: Any, kind: str) -> list[Any]:
 
 
 def _cell(value: Any) -> str:
-    return (
-        "" if value is None or value != value else str(value)
-    )  # NaN and NaT differ from themselves
+    missing = value is None or value != value  # NaN and NaT differ from themselves
+    return "" if missing else str(value)
 
 
 def _check(

@@ -4,9 +4,20 @@ import difflib
 import re
 from collections.abc import Iterable
 
-__all__ = ["did_you_mean", "listing", "number", "plural", "public", "shorten"]
+__all__ = ["agreeing", "did_you_mean", "listing", "number", "plural", "public", "shorten"]
 
 PLAIN = 1e5  # numbers below it are written out
+FORMS = {"s": ("s", ""), "they": ("it", "they"), "them": ("it", "them"), "are": ("is", "are")}
+FORMS["were"] = ("was", "were")
+
+
+def agreeing(count: int, words: str) -> str:
+    """Let the verbs and pronouns of a sentence agree with how many it is about.
+
+    >>> agreeing(1, "never change{s}: {they} {are} frozen"), agreeing(2, "Drop {them}.")
+    ('never changes: it is frozen', 'Drop them.')
+    """
+    return words.format(**{name: forms[count != 1] for name, forms in FORMS.items()})
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

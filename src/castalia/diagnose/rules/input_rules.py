@@ -12,12 +12,11 @@ from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.case_objective import REGRESSIONS
 from castalia.diagnose.rules.distinct_rows import distinct_rows, distinct_values
 from castalia.diagnose.thresholds import limit
-from castalia.utils.text import number
+from castalia.utils.text import agreeing, number
 
 __all__ = ["degenerate", "inputs_unscaled", "targets_unscaled"]
 
 LEAST_ROWS = 16
-ONE, SEVERAL = ("s", "it", "it is"), ("", "them", "they are")  # how a sentence goes on
 
 
 def _columns(case: Case) -> tuple[np.ndarray, np.ndarray] | None:
@@ -151,7 +150,7 @@ def degenerate(case: Case) -> Iterator[Finding]:
         yield _column(
             constant,
             "never change{s}",
-            "Nothing, if {they} the border of an image or words that are not met.",
+            "Nothing, if {they} {are} the border of an image or words that are not met.",
             len(constant),
             "info",
             0.5,
@@ -168,13 +167,12 @@ def _column(
 ) -> Finding:
     names = ", ".join(str(int(c)) for c in which[:5])
     more, one = f" and {len(which) - 5} more" if len(which) > 5 else "", len(which) == 1
-    forms = dict(zip(("s", "them", "they"), ONE if one else SEVERAL, strict=True))
     return finding(
         "CST203",
         severity,
         sure,
-        f"Column{'' if one else 's'} {names}{more} of the inputs {words.format(**forms)}.",
-        cure.format(**forms),
+        f"Column{'' if one else 's'} {names}{more} of the inputs {agreeing(len(which), words)}.",
+        agreeing(len(which), cure),
         Evidence("share missing" if "missing" in words else "columns concerned", value, 0.0),
         where=f"column {int(which[0])}",
     )

@@ -8,7 +8,7 @@ from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.record import Weight
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.thresholds import limit
-from castalia.utils.text import listing
+from castalia.utils.text import agreeing, listing
 
 __all__ = ["frozen"]
 
@@ -36,9 +36,11 @@ def frozen(case: Case) -> Iterator[Finding]:
             "CST110",
             "error" if case.poor else "warning",
             0.9,
-            f"{'A weight matrix' if strangers == 1 else f'{strangers} weight matrices'} that the "
-            f"loss depends on never {'changes' if strangers == 1 else 'change'}: the module does "
-            f"not know {'it' if strangers == 1 else 'them'}.",
+            ("A weight matrix" if strangers == 1 else f"{strangers} weight matrices")
+            + agreeing(
+                strangers,
+                " that the loss depends on never change{s}: the module does not know {them}.",
+            ),
             "Keep layers in nn.ModuleList or nn.ModuleDict, not in a plain list or dict.",
             Evidence("matrices unknown to the module that never change", strangers, 0),
         )
@@ -49,13 +51,13 @@ def frozen(case: Case) -> Iterator[Finding]:
         yield _nothing_moves(case)
         return
     groups = (
-        ("are not known to the optimizer", [w for w in still if w.trainable and not w.optimized]),
+        ("{are} not known to the optimizer", [w for w in still if w.trainable and not w.optimized]),
         (
-            "are cut off from the loss (detached, converted, or not used in forward)",
+            "{are} cut off from the loss (detached, converted, or not used in forward)",
             [w for w in still if w.trainable and w.optimized and _unreached(case, w)],
         ),
-        ("are frozen as they were initialised", _as_drawn(still)),
-        ("are frozen, though the optimizer was given them", _small_ones(still)),
+        ("{are} frozen as {they} {were} initialised", _as_drawn(still)),
+        ("{are} frozen, though the optimizer was given {them}", _small_ones(still)),
     )
     for words, found in groups:
         total = sum(_size(w) for w in weights)
@@ -69,24 +71,13 @@ def frozen(case: Case) -> Iterator[Finding]:
                 "CST110",
                 "info" if idle else "warning" if mild and not case.poor else "error",
                 0.6 if few else 0.93,
-                _never_change([w.name for w in found], words),
+                f"{listing([w.name for w in found], 'and', 4)} "
+                + agreeing(len(found), "never change{s}: {they} " + words + "."),
                 _cure(words),
                 Evidence("share of the parameters that never change", share, 0.0),
                 where=found[0].name,
             )
             return
-
-
-def _never_change(names: list[str], words: str) -> str:
-    """Say it of one or of several.
-
-    >>> _never_change(["fc.weight"], "are not known to the optimizer")
-    '`fc.weight` never changes: it is not known to the optimizer.'
-    """
-    if len(names) == 1:
-        one = words.replace("are ", "is ", 1).replace("they were", "it was").replace("them", "it")
-        return f"`{names[0]}` never changes: it {one}."
-    return f"{listing(names, 'and', 4)} never change: they {words}."
 
 
 def _as_drawn(still: list[Weight]) -> list[Weight]:

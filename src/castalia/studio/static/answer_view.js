@@ -48,7 +48,7 @@ function drawn(boxes) {
   });
 }
 
-function told(found) {
+function description(found) {
   if (found.boxes) return found.boxes.length ? `The image with ${found.boxes.map(({ name }) => name).join(", ")} in boxes` : "The image, without a box";
   if (found.legend) return `The image and its classes: ${found.legend.map(({ name, share }) => `${name} ${percent(share)}`).join(", ")}`;
   return `The image: ${found.prediction}`;
@@ -58,7 +58,7 @@ function image(found) {
   const over = found.layer && h("img", { src: found.layer, alt: "", class: "layer" });
   const strength = over && h("input", { type: "range", min: "0", max: "1", step: "0.05", value: "0.55", oninput: () => (over.style.opacity = strength.value) });
   const words = found.heat ? "What speaks for the class" : "Classes over the image";
-  const view = h("div", { class: "view" }, h("img", { src: found.image, alt: told(found) }), over, found.boxes && h("div", { "aria-hidden": "true" }, drawn(found.boxes)));
+  const view = h("div", { class: "view" }, h("img", { src: found.image, alt: description(found) }), over, found.boxes && h("div", { "aria-hidden": "true" }, drawn(found.boxes)));
   const parts = found.legend
     ? shares(found.legend.map(({ name, share, colour }) => row([swatch(colour), ` ${name}`], bar(share), figure(percent(share)))))
     : found.boxes
