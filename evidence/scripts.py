@@ -2,6 +2,7 @@
 
 ``python -m evidence scripts --clones DIR`` runs every script of ``scripts.toml`` from local clones
 (``DIR/owner/name``): twice without the doctor, once with it, and once for each of three faults.
+With ``--rounds 2`` three other faults follow when all scripts had theirs.
 What is printed and trained must be the same with the doctor; what it finds in a script as it is
 was judged by a person, whose reasons stand in the list.
 """
@@ -28,7 +29,7 @@ from typing import Any
 
 from evidence.scripts_faults import FAULTS
 from evidence.scripts_list import HALVES, SOURCE_FAULTS, Script, prepare, scripts
-from evidence.scripts_records import record_name
+from evidence.scripts_records import Archives, in_words, record_name
 from evidence.scripts_report import report
 
 HERE = Path(__file__).parents[1]
@@ -96,6 +97,8 @@ class Runner:
         self.file, self.lock = out / "scripts.json", threading.Lock()
         self.local, self.servers = threading.local(), []
         self.results: dict[str, dict[str, Any]] = {}
+        self.archives = Archives(self.records)
+        self.pending: Counter[str] = Counter()  # runs of each script that are to come
         self.saved = 0.0
         if self.file.exists():
             self.results = json.loads(self.file.read_text())
@@ -103,11 +106,15 @@ class Runner:
     def all(self, jobs: list[Job]) -> None:
         """Run those that have no result yet."""
         left = [job for job in jobs if job.what not in self.results.get(job.script.name, {})]
+        self.pending.update(job.script.name for job in left)
         list(self.pool.map(self.one, left))
 
     def close(self) -> None:
         """End the servers."""
         self.pool.shutdown()
+        for one in scripts():
+            if self.pending[one.name]:
+                self.archives.add(one, self.results)
         for server in self.servers:
             server.communicate()
         self.file.write_text(json.dumps(self.results))
@@ -131,6 +138,10 @@ class Runner:
             said = result.get("first", "") if job.watched else ""
             line = f"{job.script.name:36} {job.what:16} {result['code']:3}"
             print(f"{line} {result.get('wall', 0):6.1f} s  {said}", flush=True)  # noqa: T201
+            self.pending[job.script.name] -= 1
+            last = job.watched and not self.pending[job.script.name]
+        if last:
+            self.archives.add(job.script, self.results)
 
     def _run(self, job: Job, place: Path) -> dict[str, Any]:
         folder = place / "clone"
@@ -196,21 +207,7 @@ def _diagnosis(folder: Path) -> dict[str, Any]:
     file = folder / "diagnosis.json"
     if not file.exists():
         return {}
-    found = Diagnosis.from_json(file.read_text())
-    findings = [
-        {
-            "code": one.code,
-            "severity": one.severity,
-            "confidence": one.confidence,
-            "where": one.where,
-            "summary": one.summary,
-            "evidence": [str(part) for part in one.evidence],
-            "remedy": str(one.remedy),
-        }
-        for one in found.findings
-    ]
-    first = findings[0]["code"] if findings else "nothing"
-    return {"findings": findings, "codes": list(found.codes), "first": first, "notes": found.notes}
+    return in_words(Diagnosis.from_json(file.read_text()))
 
 
 def _source_traits(source: str) -> list[str]:
@@ -220,21 +217,29 @@ def _source_traits(source: str) -> list[str]:
 
 
 def chosen(
-    found: list[Script], results: dict[str, dict[str, Any]], asked: Sequence[str] = ()
-) -> list[Job]:
-    """Return the faults to plant: those asked for, or the three that were used least and fit."""
-    jobs = []
+    found: list[Script],
+    results: dict[str, dict[str, Any]],
+    asked: Sequence[str] = (),
+    rounds: int = 1,
+) -> list[list[Job]]:
+    """Return the faults to plant, by rounds: those asked for, or three used least that fit."""
+    jobs: list[list[Job]] = [[] for _ in range(rounds)]
     for half in HALVES:
         used: Counter[str] = Counter()
-        for script in (one for one in found if one.half == half):
-            scan = results.get(script.name, {}).get("scan", {})
-            if scan.get("code") != 0:
-                continue
-            fitting = [name for name, one in FAULTS.items() if one.fits(set(scan["traits"]))]
-            least = sorted(fitting, key=lambda name: used[name])[:EACH]
-            taken = [name for name in fitting if name in asked] if asked else least
-            used.update(taken)
-            jobs += [Job(script, name) for name in taken]
+        mine = [one for one in found if one.half == half]
+        had = {one.name: set[str]() for one in mine}
+        for wave in jobs:
+            for script in mine:
+                scan = results.get(script.name, {}).get("scan", {})
+                if scan.get("code") != 0:
+                    continue
+                fitting = [name for name, one in FAULTS.items() if one.fits(set(scan["traits"]))]
+                fresh = [name for name in fitting if name not in had[script.name]]
+                least = sorted(fresh, key=lambda name: used[name])[:EACH]
+                taken = [name for name in fresh if name in asked] if asked else least
+                used.update(taken)
+                had[script.name].update(taken)
+                wave += [Job(script, name) for name in taken]
     return jobs
 
 
@@ -247,6 +252,7 @@ def run(words: list[str]) -> None:
     parser.add_argument("--limit", type=float, default=120, help="seconds for a run")
     parser.add_argument("--minutes", type=float, default=math.inf, help="for all runs")
     parser.add_argument("--half", choices=HALVES, nargs="+", default=HALVES, help="these only")
+    parser.add_argument("--rounds", type=int, default=1, help="of three faults for a script")
     parser.add_argument("--once", action="store_true", help="no second run without the doctor")
     parser.add_argument("--only", default="", help="parts of names, with commas between")
     parser.add_argument(
@@ -260,10 +266,24 @@ def run(words: list[str]) -> None:
     wanted = [one for one in found if any(part in one.name for part in parts)]
     runner = Runner(asked.clones, asked.out, asked.limit, asked.jobs, asked.minutes)
     stages = [what for what in STAGES[asked.stage] if what != "plain" or not asked.once]
-    runner.all([Job(one, what) for one in wanted for what in stages])
-    if asked.stage == "faults":
-        faulty = [job for job in chosen(found, runner.results, asked.plant) if job.script in wanted]
-        random.Random(0).shuffle(faulty)  # a run that is cut short loses no kind of them
-        runner.all(faulty)
+    random.Random(0).shuffle(wanted)  # a run that is cut short loses no kind of script
+    runner.all([Job(one, what) for one in wanted for what in stages if what != "doctor"])
+    rounds = chosen(found, runner.results, asked.plant, asked.rounds)
+    for i, faults in enumerate(rounds):
+        last = [job for job in faults if asked.stage == "faults"]
+        if "doctor" in stages and i == 0:
+            last += [Job(one, "doctor") for one in wanted]
+        runner.all([job for one in wanted for job in last if job.script is one])
     runner.close()
-    report(found, runner.results)
+    for i, faults in enumerate(rounds):
+        kept = {(job.script.name, job.what) for job in faults}
+        print(f"\n# Round {i + 1} of planted faults")  # noqa: T201
+        report(found, _of_round(runner.results, kept))
+
+
+def _of_round(results: dict[str, dict[str, Any]], kept: set[tuple[str, str]]) -> dict[str, Any]:
+    """Return the results without the faults of other rounds."""
+    return {
+        name: {k: run for k, run in runs.items() if k not in FAULTS or (name, k) in kept}
+        for name, runs in results.items()
+    }

@@ -177,7 +177,7 @@ class Run:
             "weights": _digest(p for group in groups for p in group["params"]),
             "rates": [float(group["lr"]) for group in groups if "lr" in group],
             "traits": sorted(self.traits),
-            "losses": self.losses,
+            "losses": [float(f"{loss:.6g}") for loss in self.losses],
         }
         with open(self.order["result"], "w") as file:
             json.dump(result, file)

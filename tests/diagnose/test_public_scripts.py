@@ -8,7 +8,7 @@ from evidence.scripts import Job, Runner, chosen
 from evidence.scripts_faults import FAULTS
 from evidence.scripts_list import HALVES, SOURCE_FAULTS, Script, prepare, scripts
 from evidence.scripts_packages import PACKAGES
-from evidence.scripts_records import judged, record_name
+from evidence.scripts_records import judged, record_name, unpack
 from evidence.scripts_report import is_first, is_same
 from tests.processes import run_code
 
@@ -84,12 +84,14 @@ def test_faults_are_spread_evenly_over_what_they_fit():
     found = [one for one in scripts() if one.half == "tune"][:6]
     scan = {"code": 0, "traits": ["optimizer", "layers", "decay"]}
     results = {one.name: {"scan": scan} for one in found}
-    asked = chosen(found, results, ["frozen", "dropout"])  # the second does not fit
+    (asked,) = chosen(found, results, ["frozen", "dropout"])  # the second does not fit
     assert [job.what for job in asked] == ["frozen"] * 6
-    jobs = chosen(found, results)
+    jobs, others = chosen(found, results, rounds=2)
     counts = {job.what: sum(other.what == job.what for other in jobs) for job in jobs}
     assert len(jobs) == 18
     assert max(counts.values()) - min(counts.values()) <= 1
+    pairs = {(job.script.name, job.what) for job in (*jobs, *others)}
+    assert len(pairs) == len(jobs) + len(others) > 18
 
 
 def test_times_are_not_compared_and_other_words_are():
@@ -133,6 +135,9 @@ def test_the_runner_compares_and_plants(own, zygote, tmp_path):
     assert not [one for one in runs["doctor"]["findings"] if one["severity"] == "error"]
     assert is_first(script, "other_parameters", runner.results)
     kept = runner.records / record_name("own", "other_parameters")
+    assert judged(kept).codes == tuple(runs["other_parameters"]["codes"])
+    kept.unlink()
+    unpack(runner.records)  # from the archive
     assert judged(kept).codes == tuple(runs["other_parameters"]["codes"])
     runs["doctor"]["out"] += "something else"
     assert not is_same(runs)
