@@ -194,9 +194,8 @@ def test_a_body_too_large_or_no_json_is_refused(client):
 def test_one_run_has_settings_findings_and_the_line_that_cures_it(client, store):
     run = trained(store, "sick", lr=3.0)
     remedy = Remedy("lr=3.0 → 0.05", {"lr": 0.05})
-    broken = Evidence("step of the first loss that is NaN or infinite", 20)
     ratio = Evidence("update-to-weight ratio", 0.31, 0.1)
-    found = finding("CST101", "error", 0.9, "The loss grows.", remedy, ratio, broken)
+    found = finding("CST101", "error", 0.9, "The loss grows.", remedy, ratio, step=20)
     curves = {"gradient_norm": [("fc1", 1.0), ("fc2", float("inf"))]}
     (run.folder / "diagnosis.json").write_text(Diagnosis((found,), curves=curves).to_json())
     over = {"activation_std/fc1": {"step": [0, 5], "value": [1.0, None]}}

@@ -155,6 +155,8 @@ class Finding:
         Findings that follow from this one.
     source
         The line of the user's code that causes it, where that is known.
+    step
+        The step at which it began, where that is known.
 
     Examples
     --------
@@ -173,6 +175,7 @@ class Finding:
     summary: str = ""
     symptoms: tuple[Finding, ...] = ()
     source: SourceLine | None = None
+    step: int | None = None
 
     @property
     def page(self) -> str:
@@ -200,7 +203,11 @@ def finding(
     remedy: str | Remedy,
     *evidence: Evidence,
     where: str | None = None,
+    step: int | None = None,
 ) -> Finding:
     """Return a finding under its name in the vocabulary."""
     cure = remedy if isinstance(remedy, Remedy) else Remedy(remedy)
-    return Finding(code, NAMES[code], severity, float(confidence), evidence, cure, where, summary)
+    name = NAMES[code]
+    return Finding(
+        code, name, severity, float(confidence), evidence, cure, where, summary, step=step
+    )

@@ -201,15 +201,9 @@ def _finding(found: Finding, row: RunRow, command: str) -> dict[str, Any]:
         "source": None
         if found.source is None
         else {"place": str(found.source), "text": found.source.text},
-        "step": _began(found),
+        "step": found.step,
         "symptoms": [_finding(each, row, command) for each in found.symptoms],
     }
-
-
-def _began(found: Finding) -> int | None:
-    """Return the step at which it began, where the evidence has one."""
-    steps = [each.value for each in found.evidence if each.what.startswith("step of")]
-    return int(steps[0]) if steps and steps[0] == steps[0] else None
 
 
 def _remedy_line(found: Finding, row: RunRow, command: str) -> str:

@@ -18,7 +18,7 @@ def test_a_loss_that_is_no_number_to_the_end_is_found_at_its_first_step():
     assert (found.code, found.severity, found.where) == ("CST105", "error", None)
     assert found.evidence[0].value == BROKEN_AT
     assert found.evidence[0].threshold is None
-    assert found.evidence[0].what.startswith("step of")  # by which the studio marks its curves
+    assert found.step == BROKEN_AT  # where the studio marks its curves
     assert f"from step {BROKEN_AT}" in found.summary
     assert "overflowed" in found.summary
     assert "learning rate" in found.remedy.text

@@ -26,6 +26,7 @@ _KINDS: dict[Any, Any] = {
     "int": int,
     "float": int | float,
     "float | None": int | float | None,
+    "int | None": int | None,
     "str | None": str | None,
 }
 ODD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}

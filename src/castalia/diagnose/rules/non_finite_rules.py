@@ -51,7 +51,8 @@ def not_a_number(case: Case) -> Iterator[Finding]:
         if step is not None
         else "A gradient is NaN or infinite"
     )
-    yield finding("CST105", "error", sure, f"{first}: {origin}.", cure, evidence, where=where)
+    said = f"{first}: {origin}."
+    yield finding("CST105", "error", sure, said, cure, evidence, where=where, step=step)
 
 
 def _origin(case: Case) -> tuple[str, str]:

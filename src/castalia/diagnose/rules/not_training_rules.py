@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.record import Weight
@@ -13,6 +14,44 @@ from castalia.utils.text import agreeing, listing
 __all__ = ["frozen"]
 
 LEAST = 200  # numbers of a matrix that is judged
+THAW = "Set requires_grad_(True), or load trained weights before freezing."
+HAND_OVER = "Build the optimizer from the parameters of this very module, after its last change."
+KEEP_GRAPH = "Keep the graph: no detach(), .data, .item(), numpy() or torch.tensor() on the way."
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why parameters never change.
+
+    Attributes
+    ----------
+    words, cure
+        The end of the sentence about them, and what to do.
+    meant
+        Whether it may be meant, as random features are.
+    spare
+        Whether a few such parameters are a layer left over, which nothing depends on.
+    doubtful
+        Whether they are too small to tell what they hold.
+    """
+
+    words: str
+    cure: str
+    meant: bool = False
+    spare: bool = False
+    doubtful: bool = False
+
+
+UNKNOWN = Reason("{are} not known to the optimizer", HAND_OVER)
+CUT_OFF = Reason(
+    "{are} cut off from the loss (detached, converted, or not used in forward)",
+    KEEP_GRAPH,
+    spare=True,
+)
+AS_DRAWN = Reason("{are} frozen as {they} {were} initialised", THAW, meant=True)
+SMALL = Reason(
+    "{are} frozen, though the optimizer was given {them}", THAW, meant=True, doubtful=True
+)
 
 
 def frozen(case: Case) -> Iterator[Finding]:
@@ -24,7 +63,7 @@ def frozen(case: Case) -> Iterator[Finding]:
             "error",
             0.95,
             "backward() was called on a loss that depends on no parameter.",
-            _cure("cut off"),
+            KEEP_GRAPH,
             Evidence("calls of backward() without a graph", 1.0, 0.0),
         )
     if not weights or case.steps < 2 or case.broken:
@@ -51,29 +90,25 @@ def frozen(case: Case) -> Iterator[Finding]:
         yield _nothing_moves(case)
         return
     groups = (
-        ("{are} not known to the optimizer", [w for w in still if w.trainable and not w.optimized]),
-        (
-            "{are} cut off from the loss (detached, converted, or not used in forward)",
-            [w for w in still if w.trainable and w.optimized and _unreached(case, w)],
-        ),
-        ("{are} frozen as {they} {were} initialised", _as_drawn(still)),
-        ("{are} frozen, though the optimizer was given {them}", _small_ones(still)),
+        (UNKNOWN, [w for w in still if w.trainable and not w.optimized]),
+        (CUT_OFF, [w for w in still if w.trainable and w.optimized and _unreached(case, w)]),
+        (AS_DRAWN, _as_drawn(still)),
+        (SMALL, _small_ones(still)),
     )
-    for words, found in groups:
+    for reason, found in groups:
         total = sum(_size(w) for w in weights)
         share = sum(_size(w) for w in found) / max(total, 1)
         if found and share > 0:
             few = share <= limit("weights.few")
-            # A layer left over, which nothing depends on; or one too small to tell what it holds.
-            idle = (few and "cut off" in words) or "given" in words
-            mild = few or "frozen" in words  # random features may be meant
+            idle = (few and reason.spare) or reason.doubtful
+            mild = few or reason.meant
             yield finding(
                 "CST110",
                 "info" if idle else "warning" if mild and not case.poor else "error",
                 0.6 if few else 0.93,
                 f"{listing([w.name for w in found], 'and', 4)} "
-                + agreeing(len(found), "never change{s}: {they} " + words + "."),
-                _cure(words),
+                + agreeing(len(found), "never change{s}: {they} " + reason.words + "."),
+                reason.cure,
                 Evidence("share of the parameters that never change", share, 0.0),
                 where=found[0].name,
             )
@@ -109,13 +144,13 @@ def _nothing_moves(case: Case) -> Finding:
     weights = case.record.weights
     optimizer = case.optimizer
     if optimizer is not None and not any(w.optimized for w in weights):
-        words, cure = "the optimizer holds none of them", _cure("optimizer")
+        words, cure = "the optimizer holds none of them", HAND_OVER
     elif not any(w.trainable for w in weights):
-        words, cure = "all are frozen", _cure("frozen")
+        words, cure = "all are frozen", THAW
     elif optimizer is not None and optimizer.most == 0:
         words, cure = "the learning rate is 0", "Set a learning rate above 0."
     elif not any(any(v for v in look.gradients.values()) for look in case.looks):
-        words, cure = "none of them gets a gradient", _cure("cut off")
+        words, cure = "none of them gets a gradient", KEEP_GRAPH
     else:
         words, cure = "no step of the optimizer changes them", "Call optimizer.step()."
     sure = 0.97 if optimizer is not None else 0.6
@@ -143,11 +178,3 @@ def _size(weight: Weight) -> int:
     for n in weight.shape:
         size *= n
     return size
-
-
-def _cure(words: str) -> str:
-    if "optimizer" in words and "given" not in words:
-        return "Build the optimizer from the parameters of this very module, after its last change."
-    if "frozen" in words:
-        return "Set requires_grad_(True), or load trained weights before freezing."
-    return "Keep the graph: no detach(), .data, .item(), numpy() or torch.tensor() on the way."
