@@ -84,20 +84,54 @@ def test_a_baseline_that_chance_explains_is_not_recommended():
     assert "Use guessing (always the commonest class)" in found.words
 
 
-def test_less_than_one_number_for_all_rows_is_not_recommended_however_bad_guessing_is():
-    y = np.random.default_rng(0).normal(size=300)
+def test_few_rows_that_are_answered_rightly_are_too_few_to_tell():
+    found = verdict(0.5, 0.5, 1.0, rows=10)  # two test rows in each of three parts
+    assert (found.outcome, found.recommended) == ("none", "guess")
+    assert found.words.startswith(
+        "Too few test rows to tell whether anything here predicts the target: the best of 2 "
+        "models, MLPClassifier, has accuracy 1.000 against 0.500 for guessing (gain +0.500"
+    )
+    assert found.words.endswith("use guessing (always the commonest class).")
+    worse = verdict(0.5, 0.5, 0.0, rows=10)
+    assert worse.words.startswith("Nothing here predicts the target")
+
+
+def regression(rows, *away):
+    """Return the verdict on guessing, boosting and a network that are off by so much."""
+    y = np.random.default_rng(0).normal(size=rows)
     problem = problem_of(y, metric="r2")
-
-    def away(key, name, by):
-        answers = [Answers(y[part.test] + by, seconds=1.0) for part in problem.parts]
+    rng = np.random.default_rng(1)
+    entries = []
+    for (key, name), (by, noise) in zip(CONTENDERS, away, strict=True):
+        off = by + noise * rng.normal(size=rows)
+        answers = [Answers((y + off)[part.test], seconds=1.0) for part in problem.parts]
         role = "model" if key == "model" else "baseline"
-        return problem.entry(key, answers, name, role, "always the mean")
+        entries.append(problem.entry(key, answers, name, role, "always the mean"))
+    *baselines, model = entries
+    return decide(problem, baselines, model)
 
-    baselines = [away("guess", "Guessing", 4.0), away("boosting", "Gradient boosting", 3.0)]
-    found = decide(problem, baselines, away("model", "MLPRegressor", 2.0))
+
+CONTENDERS = (
+    ("guess", "Guessing"),
+    ("boosting", "Gradient boosting"),
+    ("model", "MLPRegressor"),
+)
+
+
+def test_less_than_one_number_for_all_rows_is_not_recommended_however_bad_guessing_is():
+    found = regression(300, (4.0, 0.0), (3.0, 0.0), (2.0, 0.0))
     assert (found.outcome, found.recommended) == ("none", "guess")
     assert "below 0 one number for all test rows is nearer" in found.words
-    assert decide(problem, baselines, away("model", "MLPRegressor", 0.5)).recommended == "model"
+    assert regression(300, (4.0, 0.0), (3.0, 0.0), (0.5, 0.0)).recommended == "model"
+
+
+def test_of_few_rows_below_zero_nothing_predicts_and_above_it_they_are_too_few():
+    below = regression(20, (2.0, 0.0), (3.0, 0.0), (0.0, 2.0))
+    assert (below.outcome, below.recommended) == ("none", "guess")
+    assert below.words.startswith("Nothing here predicts the target")
+    above = regression(20, (0.0, 1.2), (3.0, 0.0), (0.0, 0.8))
+    assert (above.outcome, above.recommended) == ("none", "guess")
+    assert above.words.startswith("Too few test rows to tell")
 
 
 def test_a_blend_is_recommended_only_beyond_its_interval():

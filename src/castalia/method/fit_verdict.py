@@ -10,7 +10,7 @@ from castalia.method.contest_entry import Entry
 from castalia.method.fit_result import MODEL
 from castalia.method.problem import Problem
 from castalia.method.verdict import Verdict
-from castalia.method.verdict_words import VerdictWords
+from castalia.method.verdict_words import VerdictWords, predicts
 
 __all__ = ["decide"]
 
@@ -29,7 +29,7 @@ def decide(
     proven = [entry for entry in others if _proven(problem, entry, guess)]
     rival = _best(problem, proven) if proven else guess
     found = _gain(problem, model, rival)
-    outcome = _outcome(found, bool(proven), _predicts(problem, model))
+    outcome = _outcome(found, bool(proven), predicts(problem, model))
     words = VerdictWords(problem, model, rival, found)
     verdict = Verdict(outcome, words.of(outcome), rival.shown.name, found)
     if outcome == "none":
@@ -58,12 +58,7 @@ def _gain(problem: Problem, entry: Entry, other: Entry) -> Interval:
 
 
 def _proven(problem: Problem, entry: Entry, guess: Entry) -> bool:
-    return _gain(problem, entry, guess).low > 0 and _predicts(problem, entry)
-
-
-def _predicts(problem: Problem, entry: Entry) -> bool:
-    """Whether a contender is nearer than one number for all test rows would be."""
-    return problem.metric != "r2" or entry.shown.scores["r2"] > 0
+    return _gain(problem, entry, guess).low > 0 and predicts(problem, entry)
 
 
 def _best(problem: Problem, entries: Sequence[Entry]) -> Entry:
@@ -96,7 +91,7 @@ def _blended(
         return verdict
     single = next(entry for entry in entries if entry.key == verdict.recommended)
     found = _gain(problem, blend, single)
-    if not found.known or found.low <= 0 or not _predicts(problem, blend):
+    if not found.known or found.low <= 0 or not predicts(problem, blend):
         return verdict
     words = VerdictWords(problem, blend, single, found).blend()
     return replace(verdict, words=words, recommended=blend.key)

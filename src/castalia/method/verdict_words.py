@@ -11,9 +11,14 @@ from castalia.method.problem import Problem
 from castalia.method.report.score_formats import duration, score
 from castalia.utils.text import plural
 
-__all__ = ["VerdictWords"]
+__all__ = ["VerdictWords", "predicts"]
 
 _FEW = 100  # test rows below which small differences cannot be seen
+
+
+def predicts(problem: Problem, entry: Entry) -> bool:
+    """Whether a contender is nearer than one number for all test rows would be."""
+    return problem.metric != "r2" or entry.shown.scores["r2"] > 0
 
 
 @dataclass(frozen=True)
@@ -88,11 +93,25 @@ class VerdictWords:
                 f"one number for all test {unit}s is nearer. They are unlike those trained on, or "
                 f"the {said} say little about the target."
             )
+        if self._too_few():
+            return (
+                f"Too few test {unit}s to tell whether anything here predicts the target: {best} "
+                f"has {self.pair} for {name} ({self.difference}). Until there are more, use {name} "
+                f"({self.theirs.shown.note})."
+            )
         return (
             f"Nothing here predicts the target: {best} has {self.pair} for {name} "
             f"({self.difference}). Use {name} ({self.theirs.shown.note}); the {said} say little "
             f"about the target, or there are too few {unit}s to see it."
         )
+
+    def _too_few(self) -> bool:
+        """Whether the first contender looks better, on so few rows that chance may explain it.
+
+        Of R² below 0 that is no matter: one number for all rows is nearer.
+        """
+        looks = self.gain.known and self.gain.mean > 0 and self.gain.n < _FEW
+        return looks and predicts(self.problem, self.ours)
 
     @property
     def noun(self) -> str:
