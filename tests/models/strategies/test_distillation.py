@@ -82,3 +82,36 @@ def test_a_student_of_changed_images_is_held_against_its_teacher_too():
     model = Distill(student, teacher=teacher, share=1.0, random_state=0).fit(X, y[::-1])
     assert "teacher" in model.history_[-1]
     assert model.score(X, y) > 0.9  # what it is told, not the labels it was given
+
+
+class Turned(Flip):
+    """Every image is transposed: standing stripes lie."""
+
+    def __call__(self, x, y=None, *, generator=None):
+        return x.transpose(2, 3), y
+
+
+def test_a_teacher_of_views_answers_for_what_the_student_is_shown():
+    X, y = stripes(60)
+    plain = ConvNetClassifier(widths=(8,), epochs=12, lr=0.01, training=Training(validation=0))
+    teacher = clone(plain).set_params(random_state=1).fit(X, y)
+    student = plain.set_params(augment=Turned())
+    rows = teacher.adapter_.blocks(teacher._checked(X), np.float32)
+    shown = [x.transpose(2, 3) for x in rows]
+    with torch.no_grad():
+        answers = teacher.module_.eval()(torch.cat(shown)).argmax(dim=1).numpy()
+    model = Distill(student, teacher=teacher, share=1.0, answers="views", random_state=0)
+    with torch.no_grad():
+        found = model.fit(X, y).estimator_.module_.eval()(torch.cat(shown)).argmax(dim=1).numpy()
+    assert np.mean(found == answers) > 0.9
+    assert np.mean(y == answers) < 0.9  # by the labels it would have learnt something else
+    assert not teacher.module_.training and next(teacher.module_.parameters()).requires_grad
+
+
+@pytest.mark.parametrize("other", ["forest", "rows"])
+def test_views_want_a_network_that_takes_the_same_numbers(other):
+    X, y = moons(60)
+    teacher = RandomForestClassifier(5) if other == "forest" else clone(NET).set_params(epochs=1)
+    model = Distill(NET, teacher=teacher.fit(X * 2, y), answers="views")
+    with pytest.raises(InvalidParameter, match="scaled as the student's where `answers` is"):
+        model.fit(X, y)

@@ -9,6 +9,7 @@ Reference: 2015, Hinton, Vinyals, Dean, Distilling the knowledge in a neural net
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.base import Interval
+from castalia.base import Interval, OneOf
 from castalia.errors import InvalidParameter
 from castalia.models.dense import MLPClassifier, MLPRegressor
 from castalia.models.ensemble.ensemble import Learner
@@ -39,7 +40,8 @@ class Distillation(Wrapped):
     """A loss mixed with that of agreeing with a teacher.
 
     Batches have targets (y, v): v are the teacher's logits (B, K), or its numbers where ``classes``
-    is False and the second loss is squared error.
+    is False and the second loss is squared error. A teacher that is given answers itself, and
+    targets are y alone.
 
     Parameters
     ----------
@@ -51,6 +53,8 @@ class Distillation(Wrapped):
         Weight a of the teacher.
     classes
         Whether outputs are logits of exclusive classes.
+    teacher
+        A network that answers for the inputs of every batch.
 
     Examples
     --------
@@ -62,10 +66,17 @@ class Distillation(Wrapped):
     """
 
     def __init__(
-        self, objective: Objective, temperature: float, share: float, *, classes: bool = True
+        self,
+        objective: Objective,
+        temperature: float,
+        share: float,
+        *,
+        classes: bool = True,
+        teacher: nn.Module | None = None,
     ) -> None:
         super().__init__(require_rows("Distill", objective))
         self.temperature, self.share, self.classes = temperature, share, classes
+        self.teacher = teacher
 
     def agreement(self, outputs: Tensor, teacher: Tensor) -> Tensor:
         """Return each row's distance from the teacher, (B,)."""
@@ -77,13 +88,18 @@ class Distillation(Wrapped):
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the mixed loss and its two parts."""
-        y, teacher = batch.y
+        y, teacher = batch.y if self.teacher is None else (batch.y, self._answers(batch.x))
         outputs = net(batch.x)
         inner: Any = self.objective
         labels = weighted_mean(inner.rows(outputs, y), batch.weight)
         agreed = weighted_mean(self.agreement(outputs, teacher), batch.weight)
         loss = (1 - self.share) * labels + self.share * agreed
         return {"loss": loss, "labels": labels, "teacher": agreed}
+
+    def _answers(self, x: Tensor) -> Tensor:
+        teacher: Any = self.teacher
+        with torch.no_grad():
+            return torch.as_tensor(teacher.to(x.device)(x)).float()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -103,6 +119,11 @@ class Distill(Strategy):
         Larger values give the improbable classes more weight.
     share
         Weight of the teacher against the labels, 0 to 1.
+    answers
+        ``"rows"``: the teacher answers once for every row, before the training. ``"views"``: it
+        answers at every step for what the student is shown, crops and flips and all (``augment``),
+        which then count as further rows; the teacher is a fitted network of ours for the same
+        inputs.
 
     Attributes
     ----------
@@ -119,12 +140,14 @@ class Distill(Strategy):
 
     Notes
     -----
-    The teacher answers once for every row, before the training. A fitted teacher that is not of
+    Answers for views cost a pass of the teacher at every step. A fitted teacher that is not of
     this library may not be saved with the model: ``set_params(teacher=None)`` first.
 
     References
     ----------
     2015, Hinton, Vinyals, Dean, Distilling the knowledge in a neural network, arXiv 1503.02531.
+    2022, Beyer et al., Knowledge distillation: a good teacher is patient and consistent, arXiv
+    2106.05237 (views).
 
     See Also
     --------
@@ -144,6 +167,7 @@ class Distill(Strategy):
     teacher: Annotated[Any, Learner()] = None
     temperature: Annotated[float, Interval(0, closed="neither")] = 2.0
     share: Annotated[float, Interval(0, 1)] = 0.5
+    answers: Annotated[str, OneOf("rows", "views")] = "rows"
 
     def _learn(self, member: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> Any:
         teacher = self._taught(member, X, y, weight)
@@ -157,10 +181,15 @@ class Distill(Strategy):
         def encode(est: Any, found: np.ndarray) -> Any:
             return found if classes else type(est).codec.encode(est, found).y
 
-        def mixed(own: Objective) -> Objective:
-            return Distillation(own, self.temperature, self.share, classes=classes)
+        views = self.answers == "views"
+        codec = None if views else Beside(member.codec, numbers, encode)
 
-        with changed(member, objective=mixed, codec=Beside(member.codec, numbers, encode)):
+        def mixed(own: Objective) -> Objective:
+            net = self._answering(teacher, member, X) if views else None
+            settings = self.temperature, self.share
+            return Distillation(own, *settings, classes=classes, teacher=net)
+
+        with changed(member, objective=mixed, codec=codec):
             self._fit_member(member, X, y, weight)
         self.teacher_ = None if teacher is self.teacher else teacher
         return member
@@ -183,6 +212,19 @@ class Distill(Strategy):
             )
         return teacher
 
+    def _answering(self, teacher: Any, member: Any, X: Any) -> nn.Module:
+        """Return a copy of the teacher's network, which must take the very numbers of this one."""
+        found = [getattr(teacher, name, None) for name in ("adapter_", "module_")]
+        alike = isinstance(found[0], type(member.adapter_)) and found[1] is not None
+        first = [next(iter(a.blocks(X, np.float32))) for a in (found[0], member.adapter_) if alike]
+        if not alike or not torch.equal(*first):
+            raise InvalidParameter(
+                "Distill: `teacher` must be a fitted network of ours whose inputs are scaled as "
+                f"the student's where `answers` is 'views'; got {type(teacher).__name__}. Fit it "
+                "to the same rows, or set answers='rows'."
+            )
+        return copy.deepcopy(found[1]).eval().requires_grad_(False)
+
     def _wide(self, member: Any) -> Any:
         kind = MLPClassifier if is_classifier(self) else MLPRegressor
         return kind(
@@ -194,6 +236,6 @@ class Distill(Strategy):
         )
 
     def __sklearn_clone__(self) -> Any:
-        copy = super().__sklearn_clone__()
-        copy.teacher = self.teacher  # a clone of it would have forgotten what it teaches
-        return copy
+        found = super().__sklearn_clone__()
+        found.teacher = self.teacher  # a clone of it would have forgotten what it teaches
+        return found
