@@ -6,7 +6,16 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from castalia import ConvNetClassifier, MLPClassifier, NeuralProcess, ProtoNet, Reptile, Training
+from castalia import (
+    MAML,
+    ConvNetClassifier,
+    MLPClassifier,
+    NeuralProcess,
+    ProtoNet,
+    Reptile,
+    Training,
+)
+from castalia.data.augment import Flip
 from castalia.errors import InvalidData
 from castalia.models.meta.latent_neural_process import LatentLikelihood
 from castalia.models.meta.prototype_network import PrototypeLoss, prototype_scores
@@ -63,6 +72,23 @@ def test_images_have_prototypes_too():
     model = ProtoNet(net, dim=4, shots=2, queries=2, epochs=2, random_state=0).fit(X, y)
     assert model.prototypes_.shape == (len(np.unique(y)), 4)
     assert model.predict(X[:3]).shape == (3,)
+
+
+class Blank(Flip):
+    """Nothing is left of an image."""
+
+    def __call__(self, x, y=None, *, generator=None):
+        return 0 * x, y
+
+
+@pytest.mark.parametrize("kind", [ProtoNet, MAML])
+def test_episodes_are_drawn_from_views_as_the_estimator_asks_for(kind):
+    X, y = stripes(24)
+    net = ConvNetClassifier(widths=(4,), batch_norm="own", augment=Blank())
+    model = kind(net, shots=1, ways=3, queries=2, epochs=2, random_state=0).fit(X, y)
+    assert model.estimator_.history_[-1]["loss"] == pytest.approx(np.log(3), abs=0.01)
+    rows = [np.flatnonzero(y == k)[0] for k in range(3)]
+    assert len(model.adapt(X[rows], y[rows]).predict(X[:5])) == 5
 
 
 def test_a_step_of_reptile_goes_towards_the_weights_of_the_tasks():

@@ -105,7 +105,7 @@ def test_a_teacher_of_views_answers_for_what_the_student_is_shown():
         found = model.fit(X, y).estimator_.module_.eval()(torch.cat(shown)).argmax(dim=1).numpy()
     assert np.mean(found == answers) > 0.9
     assert np.mean(y == answers) < 0.9  # by the labels it would have learnt something else
-    assert not teacher.module_.training and next(teacher.module_.parameters()).requires_grad
+    assert next(teacher.module_.parameters()).requires_grad  # a copy of it answered
 
 
 @pytest.mark.parametrize("other", ["forest", "rows"])

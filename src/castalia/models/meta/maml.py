@@ -180,9 +180,9 @@ class MAML(StartingWeights):
     Notes
     -----
     Tasks side by side cost one pass of T times the rows (``torch.func.vmap``); second order costs
-    about twice as much as first. Batch norm must be by the rows at hand (``batch_norm="own"`` of a
-    ``ConvNetClassifier``), as in the paper: an adapted network then knows those rows better that
-    are asked for together.
+    about twice as much as first. An estimator's ``augment`` changes the rows of every step. Batch
+    norm must be by the rows at hand (``batch_norm="own"`` of a ``ConvNetClassifier``), as in the
+    paper: an adapted network then knows those rows better that are asked for together.
 
     References
     ----------

@@ -23,6 +23,7 @@ from castalia.base import Interval, OneOf
 from castalia.base.direct_descent import descend
 from castalia.base.input_checks import same_rows
 from castalia.errors import InvalidData
+from castalia.models.meta.task_arrays import viewed
 from castalia.models.strategies.self_supervised import Outputs
 from castalia.models.strategies.strategy_base import Strategy
 from castalia.models.strategies.training_changes import changed
@@ -112,8 +113,8 @@ class ProtoNet(Strategy):
 
     Notes
     -----
-    ``epochs`` and ``lr`` are those of the episodes; the estimator's own do not count. A class with
-    fewer than S + Q rows is drawn from with repetition.
+    ``epochs`` and ``lr`` are those of the episodes; the estimator's own do not count, its
+    ``augment`` does. A class with fewer than S + Q rows is drawn from with repetition.
 
     References
     ----------
@@ -153,7 +154,7 @@ class ProtoNet(Strategy):
         state = descend(
             member,
             member.module_,
-            PrototypeLoss(self.shots, self.queries),
+            viewed(member, PrototypeLoss(self.shots, self.queries)),
             x[torch.from_numpy(np.stack([np.resize(part, n) for part in parts]))],  # (K, n, …)
             torch.zeros(len(parts)),
             training=replace(training, validation=0),

@@ -20,9 +20,8 @@ from castalia.base.input_checks import same_rows, take_rows
 from castalia.errors import InvalidParameter
 from castalia.models.ensemble.averaged import default_member
 from castalia.models.ensemble.ensemble import Ensemble
-from castalia.models.meta.task_arrays import as_rows, flat_tasks, task_rows
+from castalia.models.meta.task_arrays import as_rows, flat_tasks, own_loss, task_rows, viewed
 from castalia.models.strategies.strategy_base import Grouped, Neural
-from castalia.models.strategies.training_changes import require_rows
 from castalia.models.strategies.untrained import untrained
 from castalia.objectives import Objective
 from castalia.train import Training
@@ -136,7 +135,7 @@ class StartingWeights(Grouped, Neural, Ensemble):
                 f"has weights of its own; got {type(member).__name__}. Set its `batch_norm` to "
                 "'own', where it has that, or to False."
             )
-        loss = self._task_loss(require_rows(name, member._objective(member.spec_)))
+        loss = viewed(member, self._task_loss(own_loss(name, member)))
         tasks_x, tasks_y = self._task_rows(member, X, y)
         training = member.training if member.training is not None else Training()
         trained = self._started(member.module_)
@@ -201,7 +200,7 @@ class StartingWeights(Grouped, Neural, Ensemble):
         found = copy.copy(self.estimator_)
         found.module_ = copy.deepcopy(self.estimator_.module_)
         x, targets = self._as_tensors(found, found._checked(X), self._named(found, X, y))
-        loss = require_rows(type(self).__name__, found._objective(found.spec_))
+        loss = own_loss(type(self).__name__, found)
         weights = {k: w.detach() for k, w in found.module_.named_parameters()}
         count = self.inner_steps if steps is None else steps
         here, known = task_loss(found.module_, loss, x, targets), min(count, self.inner_steps)

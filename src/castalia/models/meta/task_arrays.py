@@ -10,8 +10,10 @@ from torch import Tensor
 
 from castalia.base.input_checks import n_rows, same_rows
 from castalia.errors import InvalidData
+from castalia.models.strategies.training_changes import require_rows
+from castalia.objectives import Augmented, Objective
 
-__all__ = ["as_rows", "class_rows", "flat_tasks", "task_rows"]
+__all__ = ["as_rows", "class_rows", "flat_tasks", "own_loss", "task_rows", "viewed"]
 
 
 def flat_tasks(owner: str, X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
@@ -109,3 +111,21 @@ def class_rows(owner: str, x: Tensor, y: Any, ways: int, least: int) -> Tensor:
             f"{len(parts)} with as few as {n}."
         )
     return x[torch.from_numpy(np.stack([part[:n] for part in parts]))]
+
+
+def own_loss(owner: str, member: Any) -> Any:
+    """Return what an estimator minimises for each row, without its random views."""
+    own = member._objective(member.spec_)
+    return require_rows(owner, own.objective if isinstance(own, Augmented) else own)
+
+
+def viewed(member: Any, objective: Objective) -> Objective:
+    """Return an objective of rows side by side, (K, n, …), that sees them through ``augment``."""
+    augment = getattr(member, "augment", None)
+    if not callable(augment):  # None, or a recipe for classes that all are trained on
+        return objective
+
+    def views(x: Tensor, y: Any) -> tuple[Tensor, Any]:
+        return augment(x.flatten(0, 1), None)[0].unflatten(0, x.shape[:2]), y
+
+    return Augmented(objective, views)

@@ -214,7 +214,7 @@ class Distill(Strategy):
 
     def _answering(self, teacher: Any, member: Any, X: Any) -> nn.Module:
         """Return a copy of the teacher's network, which must take the very numbers of this one."""
-        found = [getattr(teacher, name, None) for name in ("adapter_", "module_")]
+        found: list[Any] = [getattr(teacher, name, None) for name in ("adapter_", "module_")]
         alike = isinstance(found[0], type(member.adapter_)) and found[1] is not None
         first = [next(iter(a.blocks(X, np.float32))) for a in (found[0], member.adapter_) if alike]
         if not alike or not torch.equal(*first):
