@@ -53,7 +53,6 @@ from castalia.objectives.member_loss import MemberLoss
 from castalia.objectives.negative_log_likelihood import NegativeLogLikelihood
 from castalia.objectives.next_sentence import NextSentence
 from castalia.objectives.next_token import CarriedLM, CausalLM
-from castalia.objectives.noise_prediction import NoisePrediction, ddim_step, signal_shares
 from castalia.objectives.objective import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.penalties import L1, L2, Lq, Tied
 from castalia.objectives.pixel_cross_entropy import PixelCrossEntropy
@@ -88,6 +87,7 @@ from castalia.objectives.supervised import (
 )
 from castalia.objectives.surrogate import Surrogate
 from castalia.objectives.tag_and_span_losses import SpanCrossEntropy, TagCrossEntropy
+from castalia.objectives.velocity_prediction import VelocityPrediction, ddim_step, signal_shares
 from castalia.probability import (
     bayes_error,
     bayes_optimal,
@@ -114,7 +114,7 @@ __all__ = [
     "HingeGame",
     "Minimax",
     "NegativeLogLikelihood",
-    "NoisePrediction",
+    "VelocityPrediction",
     "NonSaturating",
     "Wasserstein",
     "ddim_step",

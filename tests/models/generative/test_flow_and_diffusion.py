@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
@@ -7,6 +8,8 @@ import castalia
 from castalia import DRAW, DiffusionModel, NormalizingFlow, Training, VariationalAutoencoder
 from castalia.errors import InvalidData
 from castalia.lab.draw_attention_experiment import glyphs as placed
+from castalia.objectives import VelocityPrediction, ddim_step, signal_shares
+from castalia.protocols import Batch
 from castalia.testing.toys import blobs, moons
 
 X, _ = moons(1200)
@@ -78,6 +81,37 @@ def test_guidance_draws_the_class_and_narrows_it():
     free = model.sample(300, 0).std(axis=0)
     model.guidance = 1.0
     assert model.sample(300, 0).std(axis=0).mean() < free.mean()
+
+
+def test_draws_with_the_true_velocity_of_a_gaussian_are_that_gaussian():
+    """x_t is Gaussian too, so the mean of v given x_t is linear in it."""
+    mean, spread, shares = 2.0, 0.5, signal_shares(1000)
+    x = torch.randn(4000, 1, generator=torch.Generator().manual_seed(0))
+    after = torch.cat([torch.ones(1), shares[:-1]])
+    for a, then in zip(shares.flip(0), after.flip(0), strict=True):
+        signal, noise = a.sqrt(), (1 - a).sqrt()
+        variance = a * spread**2 + 1 - a
+        clean = mean + signal * spread**2 / variance * (x - signal * mean)
+        eps = noise / variance * (x - signal * mean)
+        x = ddim_step(x, signal * eps - noise * clean, a, then, -10, 10)
+    assert float(x.mean()) == pytest.approx(mean, abs=0.03)
+    assert float(x.std()) == pytest.approx(spread, rel=0.03)
+
+
+def test_the_velocity_that_is_learnt_tells_the_row_from_its_noise():
+    """Rows that are all the same: v is known wherever x_t and t are."""
+    row, seen = torch.tensor([[3.0, -1.0]]), []
+
+    def net(x, t, y):
+        signal, spread = (part.sqrt() for part in (shares[t][:, None], 1 - shares[t][:, None]))
+        noise = (x - signal * row) / spread
+        seen.append(y)
+        return signal * noise - spread * row
+
+    net.expand, net.classes, shares = lambda x: x, 3, signal_shares(1000)
+    batch = Batch(row.expand(500, 2), torch.zeros(500, dtype=torch.long))
+    assert VelocityPrediction().terms(net, batch, "train")["loss"] < 1e-6
+    assert 0.05 < float((seen[0] == 3).float().mean()) < 0.15  # the class is hidden
 
 
 def glyphs(n=200, seed=0):

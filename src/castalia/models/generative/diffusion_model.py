@@ -15,7 +15,7 @@ from castalia.base import Interval, OneOf
 from castalia.models.generative.implicit_methods import Implicit, one_hot_rows
 from castalia.models.generative.row_estimator import RowEstimator, row_width
 from castalia.nets.generative import DenseDenoiser, ImageDenoiser, OneHotRows
-from castalia.objectives import NoisePrediction, ddim_step, signal_shares
+from castalia.objectives import VelocityPrediction, ddim_step, signal_shares
 from castalia.protocols import Spec
 from castalia.train import Training
 from castalia.utils.row_noise import RowNoise
@@ -29,7 +29,7 @@ class DiffusionNetwork(nn.Module):
     Parameters
     ----------
     denoiser
-        eps(x_t, t, y).
+        v(x_t, t, y).
     rows
         How rows of a table become columns; None: grey values of images.
     columns
@@ -41,9 +41,11 @@ class DiffusionNetwork(nn.Module):
         Smallest and largest value of each column seen in training; draws stay between them.
     """
 
-    def __init__(self, denoiser: nn.Module, rows: OneHotRows | None, columns: int) -> None:
+    def __init__(
+        self, denoiser: DenseDenoiser | ImageDenoiser, rows: OneHotRows | None, columns: int
+    ) -> None:
         super().__init__()
-        self.denoiser, self.rows = denoiser, rows
+        self.denoiser, self.rows, self.classes = denoiser, rows, denoiser.classes
         self.low: Tensor
         self.high: Tensor
         self.register_buffer("low", torch.full((columns,), torch.inf))
@@ -61,20 +63,21 @@ class DiffusionNetwork(nn.Module):
         """Return columns as encoded rows."""
         return ((wide + 1) / 2).clamp(0, 1) if self.rows is None else self.rows.codes(wide)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the noise predicted in rows as they are."""
-        t = torch.zeros(len(x), dtype=torch.long, device=x.device)
-        return self.denoiser(self.expand(x), t)
+    def forward(self, x: Tensor, t: Tensor | None = None, y: Tensor | None = None) -> Tensor:
+        """Return v of noised columns at steps t; without t, that of rows as they are."""
+        if t is None:
+            x, t = self.expand(x), torch.zeros(len(x), dtype=torch.long, device=x.device)
+        return self.denoiser(x, t, y)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiffusionModel(Implicit, RowEstimator):
     """Draws rows of a table, or small images, by removing noise step by step.
 
-    Rows are mixed with noise, x_t = sqrt(a_t) x + sqrt(1 - a_t) eps, and a network learns to say
-    which noise it was, E ||eps - eps(x_t, t)||^2: a denoising autoencoder at every level of noise.
-    Sampling starts from noise and takes it out again (DDIM). Steadier to train than a GAN; drawing
-    takes ``sample_steps`` passes.
+    Rows are mixed with noise, x_t = sqrt(a_t) x + sqrt(1 - a_t) eps, and a network learns to tell
+    them apart by v = sqrt(a_t) eps - sqrt(1 - a_t) x, E ||v - v(x_t, t)||^2: a denoising
+    autoencoder at every level of noise. Sampling starts from noise and takes it out again (DDIM).
+    Steadier to train than a GAN; drawing takes ``sample_steps`` passes.
 
     Parameters
     ----------
@@ -91,8 +94,8 @@ class DiffusionModel(Implicit, RowEstimator):
     conditional
         Whether y is given, and rows of a class are drawn.
     guidance
-        Of a conditional model: how far draws are pushed from those without a class, (1 + w) eps(y)
-        - w eps(); larger values give more typical and less varied rows.
+        Of a conditional model: how far draws are pushed from those without a class, (1 + w) v(y)
+        - w v(); larger values give more typical and less varied rows.
 
     Attributes
     ----------
@@ -116,8 +119,9 @@ class DiffusionModel(Implicit, RowEstimator):
     References
     ----------
     2020, Ho, Jain, Abbeel, Denoising diffusion probabilistic models, arXiv 2006.11239. 2021, Song,
-    Meng, Ermon, Denoising diffusion implicit models, arXiv 2010.02502. 2022, Ho, Salimans,
-    Classifier-free diffusion guidance, arXiv 2207.12598.
+    Meng, Ermon, Denoising diffusion implicit models, arXiv 2010.02502. 2022, Salimans, Ho,
+    Progressive distillation, arXiv 2202.00512. 2022, Ho, Salimans, Classifier-free diffusion
+    guidance, arXiv 2207.12598.
 
     See Also
     --------
@@ -146,14 +150,16 @@ class DiffusionModel(Implicit, RowEstimator):
         rows, size = one_hot_rows(spec), tuple(spec.extra.get("size") or ())
         classes = spec.outputs
         if size and self.width:
-            net: nn.Module = ImageDenoiser(spec.inputs, size, width=self.width, classes=classes)
+            net: DenseDenoiser | ImageDenoiser = ImageDenoiser(
+                spec.inputs, size, width=self.width, classes=classes
+            )
         else:
             inputs = row_width(spec) if rows is None else rows.width
             net = DenseDenoiser(inputs, hidden=self.hidden, depth=self.depth, classes=classes)
         return DiffusionNetwork(net, rows, row_width(spec) if rows is None else rows.width)
 
-    def _objective(self, spec: Spec) -> NoisePrediction:
-        return NoisePrediction(self.steps)
+    def _objective(self, spec: Spec) -> VelocityPrediction:
+        return VelocityPrediction(self.steps)
 
     def _draw(self, noise: RowNoise, y: Tensor | None) -> Tensor:
         for x in self._stages(noise, y):
@@ -168,7 +174,7 @@ class DiffusionModel(Implicit, RowEstimator):
         yield x
         for step, now, then in self._levels(parameter):
             t = torch.full((len(x),), step, device=x.device)
-            x = ddim_step(x, self._noise(x, t, y), now, then, net.low, net.high)
+            x = ddim_step(x, self._velocity(x, t, y), now, then, net.low, net.high)
             yield x
 
     @torch.inference_mode()
@@ -202,10 +208,10 @@ class DiffusionModel(Implicit, RowEstimator):
         after = [shares[t] for t in places[1:]] + [torch.ones_like(shares[0])]
         return [(t, shares[t], then) for t, then in zip(places, after, strict=True)]
 
-    def _noise(self, x: Tensor, t: Tensor, y: Tensor | None) -> Tensor:
-        """Return the predicted noise, guided towards a class."""
+    def _velocity(self, x: Tensor, t: Tensor, y: Tensor | None) -> Tensor:
+        """Return the predicted v, guided towards a class."""
         net: Any = self.module_
-        found = net.denoiser(x, t, y)
+        found = net(x, t, y)
         if y is None or not self.guidance:
             return found
-        return (1 + self.guidance) * found - self.guidance * net.denoiser(x, t, None)
+        return (1 + self.guidance) * found - self.guidance * net(x, t, None)

@@ -1,12 +1,12 @@
-"""Networks that say which noise is in a row: eps(x_t, t, y).
+"""Networks that tell a row from its noise: v(x_t, t, y).
 
 Shapes: B batch, D columns, C channels, H and W size, E width of the embedding of t and y.
 References: 2020, Ho, Jain, Abbeel, Denoising diffusion probabilistic models, arXiv 2006.11239.
 2015, Ronneberger, Fischer, Brox, U-Net, arXiv 1505.04597.
 As there, blocks of the U-Net begin as their shortcuts and it begins by saying 0: the last
 convolutions of both are 0 at first (evidence/RESULTS.md has what that is worth).
-Departs from them: no attention; two residual blocks at each size; images are halved while they are
-larger than 7 pixels.
+Departs from them: attention at the smallest size only; two blocks on the way up too; images are
+halved while they are larger than 7 pixels.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class DenseDenoiser(nn.Module):
         )
 
     def forward(self, x: Tensor, t: Tensor, y: Tensor | None = None) -> Tensor:  # (B, D), (B,)
-        """Return the noise, (B, D)."""
+        """Return v, (B, D)."""
         said, h = self.embed(t, y, x.dtype), self.start(x)
         for block in self.blocks:
             h = h + block(h + said)
@@ -106,6 +106,24 @@ class ImageBlock(nn.Module):
         return self.short(x) + self.second(F.silu(h))
 
 
+class ImageAttention(nn.Module):
+    """Every place attends to every other, around a shortcut; heads of about 64 channels."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.heads = _divisor(channels, channels // 64)
+        self.norm = nn.GroupNorm(_groups(channels), channels)
+        self.into = nn.Conv2d(channels, 3 * channels, 1)
+        self.out = _silent(nn.Conv2d(channels, channels, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the maps, (B, C, H, W)."""
+        parts = self.into(self.norm(x)).flatten(2).unflatten(1, (3, self.heads, -1))
+        q, k, v = parts.mT.unbind(dim=1)  # (B, heads, H W, C / heads) each
+        mixed = F.scaled_dot_product_attention(q, k, v)
+        return x + self.out(mixed.mT.reshape(x.shape))
+
+
 class ImageDenoiser(nn.Module):
     """U-Net: blocks on the way down, blocks on the way up that also see those of their size.
 
@@ -114,7 +132,7 @@ class ImageDenoiser(nn.Module):
     channels, size
         Of images.
     width
-        Channels of the first stage; each further stage has twice as many.
+        Channels of the first stage; each further stage has twice as many, up to four times.
     classes
         Number of classes; 0: none.
     """
@@ -129,26 +147,36 @@ class ImageDenoiser(nn.Module):
         widths = [width * 2 ** min(i, 2) for i in range(len(sizes))]
         self.embed = StepEmbedding(dim, classes)
         self.start = nn.Conv2d(channels, width, 3, padding=1)
-        down: list[Any] = [ImageBlock(width, width, dim)]
-        down += [ImageBlock(a, b, dim) for a, b in zip(widths, widths[1:], strict=False)]
-        self.down = nn.ModuleList(down)
+
+        def pair(before: int, seen: int, after: int) -> nn.ModuleList:
+            return nn.ModuleList(
+                [ImageBlock(before + seen, after, dim), ImageBlock(after + seen, after, dim)]
+            )
+
+        befores, afters = [width, *widths[:-1]], [*widths[1:], widths[-1]]
+        self.down = nn.ModuleList(pair(a, 0, b) for a, b in zip(befores, widths, strict=True))
         self.middle = ImageBlock(widths[-1], widths[-1], dim)
-        ups = [*zip(widths[1:], widths, strict=False)]
-        self.up = nn.ModuleList(ImageBlock(a + b, b, dim) for a, b in reversed(ups))
+        self.attention = ImageAttention(widths[-1])
+        ups = [*zip(afters, widths, strict=True)]
+        self.up = nn.ModuleList(pair(a, b, b) for a, b in reversed(ups))
         last = _silent(nn.Conv2d(width, channels, 3, padding=1))
         self.end = nn.Sequential(nn.GroupNorm(_groups(width), width), nn.SiLU(), last)
 
     def forward(self, x: Tensor, t: Tensor, y: Tensor | None = None) -> Tensor:  # (B, C H W), (B,)
-        """Return the noise, (B, C H W)."""
+        """Return v, (B, C H W)."""
         said = self.embed(t, y, x.dtype)
         h, seen = self.start(x.view(-1, *self.shape)), []
-        for i, block in enumerate(self.down):
-            h = block(F.avg_pool2d(h, 2, ceil_mode=True) if i else h, said)
-            seen.append(h)
-        h = self.middle(seen.pop(), said)
-        for block in self.up:
-            other = seen.pop()
-            h = block(torch.cat([F.interpolate(h, other.shape[2:]), other], dim=1), said)
+        stage: Any  # two blocks
+        for i, stage in enumerate(self.down):
+            h = F.avg_pool2d(h, 2, ceil_mode=True) if i else h
+            for block in stage:
+                h = block(h, said)
+                seen.append(h)
+        h = self.attention(self.middle(h, said))
+        for stage in self.up:
+            h = F.interpolate(h, seen[-1].shape[2:])
+            for block in stage:
+                h = block(torch.cat([h, seen.pop()], dim=1), said)
         return self.end(h).flatten(1)
 
 
@@ -160,4 +188,9 @@ def _silent(layer: nn.Conv2d) -> nn.Conv2d:
 
 
 def _groups(channels: int) -> int:
-    return next(n for n in (8, 4, 2, 1) if channels % n == 0)
+    return _divisor(channels, 8)
+
+
+def _divisor(number: int, most: int) -> int:
+    """Return the largest power of 2, at most ``most``, that divides a number."""
+    return next((n for n in (8, 4, 2) if n <= most and number % n == 0), 1)
