@@ -21,6 +21,8 @@ from tests.diagnose.rules.records import (
 )
 
 from castalia.diagnose.record import OptimizerFacts
+from castalia.diagnose.rules import judge
+from castalia.diagnose.rules.gradient_rules import explodes
 from castalia.diagnose.rules.learning_rate_rules import too_high, too_low
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
@@ -301,3 +303,15 @@ def test_a_loss_that_is_thrown_beyond_all_measure_is_a_rate_too_high():
     losses = [1.4, 2 * 1.4 * limit("rate.thrown"), *stairs(1.4, 0.8, steps=198)]
     found = only(too_high, classification(0.6, losses))
     assert (found.code, found.severity) == ("CST101", "error")
+
+
+@pytest.mark.parametrize(("share", "first"), [(3.0, "CST101"), (0.5, "CST104")])
+def test_a_first_step_that_promises_more_than_all_is_the_rates_fault_not_the_gradients(
+    share, first
+):
+    losses = [1.0, *[3 * limit("rate.spike")] * 5, *[1.0] * 194]
+    record = set_promise(set_gradients(poor(losses), np.full(5, 1.0)), share)
+    leap = record.looks[1]
+    leap.gradients = {name: 2 * limit("gradient.spike") for name in leap.gradients}
+    leap.applied = dict(leap.gradients)
+    assert judge(record, rules=(too_high, explodes)).codes[0] == first

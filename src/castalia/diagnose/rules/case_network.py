@@ -96,6 +96,12 @@ class Network:
         return float(np.median(self.promises[:6])) if len(self.promises) else np.nan
 
     @cached_property
+    def overshoots(self) -> bool:
+        """Whether the very first step promises more than the whole loss, which none can keep."""
+        whole = len(self.promises) == len(self.looks) > 0 and self.looks[0].step == 0
+        return whole and bool(self.promises[0] > 1)
+
+    @cached_property
     def sensitivity(self) -> np.ndarray:
         """Relative change of the loss over that of the weights, at each look, to first order."""
         found = []

@@ -94,4 +94,5 @@ def _silent_from_the_start(case: Case) -> bool:
 def _explodes_by_itself(case: Case) -> bool:
     """Whether the weights amplify, or steps are small: then the rate is not to blame."""
     amplifies = case.weights_radius > limit("recurrence.amplifies")
-    return amplifies or case.early_ratio < limit("rate.small_steps")
+    small = case.early_ratio < limit("rate.small_steps") and not case.overshoots
+    return amplifies or small

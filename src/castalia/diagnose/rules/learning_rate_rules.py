@@ -26,7 +26,8 @@ def too_high(case: Case) -> Iterator[Finding]:
     tries = _tries(case)
     evidence = [*_diverged(case), *(() if tries else (*_leapt(case), *_bounces(case)))]
     ratio = case.early_ratio if np.isfinite(case.early_ratio) else case.ratio
-    if ratio < limit("rate.small") and case.spike > limit("gradient.spike"):
+    small = ratio < limit("rate.small") and not case.overshoots
+    if small and case.spike > limit("gradient.spike"):
         return  # steps were small until one gradient exploded
     leaps = [] if tries else _long(case, ratio)
     large, evidence = bool(leaps), [*evidence, *leaps]
