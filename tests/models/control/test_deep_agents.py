@@ -3,6 +3,8 @@
 import sys
 from types import SimpleNamespace
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from sklearn.base import clone
 from torch.testing import assert_close
 
 import castalia
-from castalia import Training
+from castalia import Callback, Training
 from castalia.errors import InvalidData, InvalidParameter, MissingPackage
 from castalia.models.control import (
     DQN,
@@ -208,6 +210,29 @@ def test_the_weights_of_the_best_trial_are_kept(monkeypatch):
     agent.fit(CartPole())
     assert [line["trial"] for line in agent.history_ if "trial" in line] == [3.0, 7.0, 5.0]
     assert_close(agent.module_.state_dict(), seen[1])
+
+
+def test_a_resumed_training_still_knows_its_best_trial(monkeypatch, tmp_path):
+    found, seen = iter([9.0, 5.0, 7.0]), []
+
+    def tried(memory, net):
+        seen.append({k: v.clone() for k, v in net.state_dict().items()})
+        return next(found)
+
+    class Cut(Callback):
+        def on_epoch_start(self, state):
+            if state.epoch == 12:  # after the first trial of three
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(Memory, "_tried", tried)
+    kept = Training(run=str(tmp_path / "run"), checkpoint_every=11)
+    agent = DQN(epochs=20, steps=4, updates=1, hidden=(4,), trials=2, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        agent.set_params(training=replace(kept, callbacks=[Cut()])).fit(CartPole())
+    assert len(seen) == 1
+    agent.set_params(training=kept).fit(CartPole())
+    assert len(seen) == 3
+    assert_close(agent.module_.state_dict(), seen[0])
 
 
 def test_a_trial_is_the_mean_of_first_episodes():

@@ -131,7 +131,7 @@ class Agent(DirectEstimator):
         """Return how often a round goes over its rows."""
         return 1
 
-    def _collector(self, crew: Crew, rows: Experience, seed: int) -> Collector:
+    def _collector(self, crew: Crew, rows: Experience, seed: int, loss: Any) -> Collector:
         """Return what makes rows of the world."""
         raise NotImplementedError
 
@@ -163,17 +163,18 @@ class Agent(DirectEstimator):
         with plain_torch():
             with seed_scope(seed):
                 net = self._network(self.spec_)
+            loss = self._loss()
             state = descend(
                 self,
                 net,
-                self._loss(),
+                loss,
                 rows,
                 torch.zeros(len(rows)),
                 training=replace(training, validation=0),
                 epochs=self.epochs * self._passes(),
                 batch_size=self._step_rows(),
                 lr=self.lr,
-                callbacks=[self._collector(crew, rows, seed)],
+                callbacks=[self._collector(crew, rows, seed, loss)],
             )
         self.module_, self.history_ = net.eval(), state.history
         self.returns_, self.steps_ = np.array(crew.returns), np.array(crew.counts)

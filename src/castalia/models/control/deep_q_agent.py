@@ -31,6 +31,7 @@ __all__ = ["DQN", "Memory", "QLoss"]
 
 TRIED = 5  # rounds from a trial to the next
 LONGEST = 10_000  # steps of a trial
+BEST = "best."  # what the names of the best trial's weights begin with in a state
 
 
 class QLoss(Objective):
@@ -44,13 +45,20 @@ class QLoss(Objective):
         Whether the new network chooses the action that the old one values.
     renew, blend
         Steps after which the old network becomes the new one, or takes this share of it.
+
+    Attributes
+    ----------
+    record, best
+        Return of the best trial and the weights that it was played with; kept here, since what an
+        objective carries from step to step is resumed with a training.
     """
 
     def __init__(
         self, discount: float, *, double: bool = True, renew: int = 100, blend: float = 1.0
     ) -> None:
         self.discount, self.double, self.every, self.blend = discount, double, renew, blend
-        self.done = 0
+        self.done, self.record = 0, -np.inf
+        self.best: dict[str, Tensor] = {}
 
     def ahead(self, net: Any, after: Tensor) -> Tensor:
         """Return what the next state is worth, (B,)."""
@@ -75,12 +83,16 @@ class QLoss(Objective):
             net.renew(self.blend)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return how many steps were done."""
-        return {"done": torch.tensor(self.done)}
+        """Return how many steps were done, and the best trial."""
+        found = {"done": torch.tensor(self.done), "record": torch.tensor(self.record)}
+        return {**found, **{f"{BEST}{name}": w for name, w in self.best.items()}}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Go on counting."""
+        """Go on counting, and remember the best trial."""
         self.done = int(state["done"]) if "done" in state else 0
+        self.record = float(state["record"]) if "record" in state else -np.inf
+        names = [name for name in state if name.startswith(BEST)]
+        self.best = {name.removeprefix(BEST): state[name] for name in names}
 
 
 class Memory(Collector):
@@ -100,6 +112,8 @@ class Memory(Collector):
     trials
         Episodes of a trial; every fifth round of the second half is tried, and the weights of the
         best trial are kept. 0: the last weights are.
+    loss
+        What keeps the best trial.
     """
 
     def __init__(
@@ -112,11 +126,11 @@ class Memory(Collector):
         size: int,
         explore: float,
         ramp: float,
-        trials: int = 0,
+        trials: int,
+        loss: QLoss,
     ) -> None:
         super().__init__(crew, rows, random_state)
-        self.trials, self.best = trials, -np.inf
-        self.weights: dict[str, Tensor] = {}
+        self.trials, self.loss = trials, loss
         self.steps, self.size, self.explore, self.ramp = steps, size, explore, ramp
         width = rows.shape[0]
         self.kept: dict[str, np.ndarray] = {
@@ -143,14 +157,14 @@ class Memory(Collector):
         if self.trials and 2 * done >= state.epochs and (state.epochs - done) % TRIED == 0:
             found = self._tried(state.net)
             state.history[-1]["trial"] = found
-            if found >= self.best:  # of equals the last, whose rate was lowest
-                self.best = found
-                self.weights = {k: v.clone() for k, v in state.net.state_dict().items()}
+            if found >= self.loss.record:  # of equals the last, whose rate was lowest
+                self.loss.record = found
+                self.loss.best = {k: v.clone() for k, v in state.net.state_dict().items()}
 
     def on_fit_end(self, state: TrainState) -> None:
         """Go back to the best weights."""
-        if self.weights:
-            state.net.load_state_dict(self.weights)
+        if self.loss.best:
+            state.net.load_state_dict(self.loss.best)
 
     @torch.no_grad()
     def _tried(self, net: Any) -> float:
@@ -229,7 +243,7 @@ class DQN(Agent):
 
     Notes
     -----
-    A resumed training has its network and optimizer back, and an empty memory.
+    A resumed training has its network, its optimizer and its best trial back, and an empty memory.
 
     References
     ----------
@@ -271,7 +285,7 @@ class DQN(Agent):
     def _rows(self) -> int:
         return self.updates * self.batch_size
 
-    def _collector(self, crew: Crew, rows: Experience, seed: int) -> Memory:
+    def _collector(self, crew: Crew, rows: Experience, seed: int, loss: Any) -> Memory:
         return Memory(
             crew,
             rows,
@@ -281,6 +295,7 @@ class DQN(Agent):
             explore=self.explore,
             ramp=self.ramp,
             trials=self.trials,
+            loss=loss,
         )
 
     def _scores(self, x: Tensor) -> Tensor:

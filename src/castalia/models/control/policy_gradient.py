@@ -221,7 +221,7 @@ class PolicyGradient(Agent):
     def _passes(self) -> int:
         return self.repeat if self.method == "ppo" else 1
 
-    def _collector(self, crew: Crew, rows: Experience, seed: int) -> Rollouts:
+    def _collector(self, crew: Crew, rows: Experience, seed: int, loss: Any) -> Rollouts:
         return Rollouts(
             crew,
             rows,
