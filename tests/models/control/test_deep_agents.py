@@ -1,9 +1,8 @@
 """Agents with networks: their gradients by hand, what they remember, and worlds they solve."""
 
 import sys
-from types import SimpleNamespace
-
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from castalia.models.control import (
     value_iteration,
 )
 from castalia.models.control.deep_q_agent import Memory, QLoss
+from castalia.models.control.experience import Crew, Experience
 from castalia.models.control.policy_gradient import PolicyLoss, advantages
 from castalia.nets.control import ActorCritic, OnlineAndTarget
 from castalia.protocols import Batch
@@ -233,6 +233,35 @@ def test_a_resumed_training_still_knows_its_best_trial(monkeypatch, tmp_path):
     agent.set_params(training=kept).fit(CartPole())
     assert len(seen) == 3
     assert_close(agent.module_.state_dict(), seen[0])
+
+
+class Ends(CartPole):
+    """A world that is over after so many steps, instead of being cut."""
+
+    def step(self, action):
+        seen, reward, ended, cut, more = super().step(action)
+        return seen, reward, ended or cut, False, more
+
+
+@pytest.mark.parametrize("world", [CartPole(steps=5), Ends(steps=5)], ids=["cut", "ended"])
+def test_a_remembered_step_has_the_rewards_of_some_and_where_they_lead(world):
+    loss = QLoss(0.5)
+    memory = Memory(
+        Crew(world, 1, 0), Experience(4, 4, world), 0, steps=1, size=9, explore=1.0, ramp=0.5,
+        trials=0, ahead=3, loss=loss,
+    )  # fmt: skip
+    memory.collect(OnlineAndTarget(4, 2, hidden=(2,)), np.random.default_rng(0), 0.0)
+    assert memory.done == 1  # nothing can be learnt before the third step
+    memory.steps = 2
+    memory.collect(OnlineAndTarget(4, 2, hidden=(2,)), np.random.default_rng(1), 0.0)
+    kept = {name: values[: memory.done] for name, values in memory.kept.items()}
+    np.testing.assert_allclose(kept["reward"], [1.75, 1.75, 1.75, 1.5, 1.0])
+    over = isinstance(world, Ends)
+    np.testing.assert_allclose(
+        kept["goes_on"], [0.25, 0.25, *([0, 0, 0] if over else [0.25, 0.5, 1.0])]
+    )
+    np.testing.assert_array_equal(kept["after"][0], kept["state"][3])
+    np.testing.assert_array_equal(kept["after"][2], kept["after"][4])
 
 
 def test_a_trial_is_the_mean_of_first_episodes():

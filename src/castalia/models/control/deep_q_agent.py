@@ -9,7 +9,8 @@ References: 2015, Mnih et al., Human-level control through deep reinforcement le
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -112,6 +113,8 @@ class Memory(Collector):
     trials
         Episodes of a trial; every fifth round of the second half is tried, and the weights of the
         best trial are kept. 0: the last weights are.
+    ahead
+        Steps whose rewards are summed.
     loss
         What keeps the best trial.
     """
@@ -127,10 +130,12 @@ class Memory(Collector):
         explore: float,
         ramp: float,
         trials: int,
+        ahead: int,
         loss: QLoss,
     ) -> None:
         super().__init__(crew, rows, random_state)
-        self.trials, self.loss = trials, loss
+        self.trials, self.loss, self.ahead = trials, loss, ahead
+        self.waiting: list[deque[Any]] = [deque() for _ in crew.worlds]  # for what they will pay
         self.steps, self.size, self.explore, self.ramp = steps, size, explore, ramp
         width = rows.shape[0]
         self.kept: dict[str, np.ndarray] = {
@@ -146,6 +151,8 @@ class Memory(Collector):
         """Act, remember, and draw the rows of the round from all that is remembered."""
         chance = max(self.explore, 1 - (1 - self.explore) * progress / max(self.ramp, 1e-9))
         for _ in range(self.steps):
+            self._step(net, random, chance)
+        while not self.done:  # all of them wait for what they will pay
             self._step(net, random, chance)
         drawn = random.integers(min(self.done, self.size), size=len(self.rows))
         self.rows.parts = {name: torch.from_numpy(v[drawn]) for name, v in self.kept.items()}
@@ -189,12 +196,23 @@ class Memory(Collector):
         actions = net(states.to(weight.device)).argmax(dim=1).cpu().numpy()
         drawn = random.integers(int(self.crew.worlds[0].action_space.n), size=copies)
         actions = np.where(random.random(copies) < chance, drawn, actions)
-        after, rewards, ended, _ = self.crew.step(actions)
-        place = (self.done + np.arange(copies)) % self.size
-        new = {"state": states, "after": as_numbers(after, width), "action": actions}
-        for name, values in {**new, "reward": rewards, "goes_on": ~ended}.items():
-            self.kept[name][place] = np.asarray(values)
-        self.done += copies
+        after, rewards, ended, cut = self.crew.step(actions)
+        numbers = states.numpy(), as_numbers(after, width).numpy()
+        for i, waiting in enumerate(self.waiting):
+            waiting.append((numbers[0][i], actions[i], rewards[i]))
+            over = ended[i] or cut[i]
+            while waiting and (over or len(waiting) == self.ahead):
+                self._remember(waiting, numbers[1][i], ends=bool(ended[i]))
+                waiting.popleft()
+
+    def _remember(self, waiting: Sequence[Any], after: np.ndarray, *, ends: bool) -> None:
+        """Write the first step that waits, with what the others paid since and where they led."""
+        (state, action, _), n, g = waiting[0], len(waiting), self.loss.discount
+        paid = sum(g**k * reward for k, (_, _, reward) in enumerate(waiting))
+        new = {"state": state, "after": after, "action": action, "reward": paid}
+        for name, value in {**new, "goes_on": 0 if ends else g ** (n - 1)}.items():
+            self.kept[name][self.done % self.size] = value
+        self.done += 1
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -222,6 +240,9 @@ class DQN(Agent):
         Share of the rounds in which that chance falls from 1.
     double
         Whether the new network chooses the action that the old one values.
+    ahead
+        Steps whose rewards are summed before the older copy says what the rest is worth. Several
+        tell an action sooner what it leads to; they are those of the agent of that time.
     trials
         Greedy episodes after every fifth round of the second half; the weights of the best of these
         trials are kept. 0 keeps the last weights: where training ends is a matter of luck then.
@@ -274,6 +295,7 @@ class DQN(Agent):
     explore: Annotated[float, Interval(0, 1)] = 0.04
     ramp: Annotated[float, Interval(0, 1)] = 0.16
     double: Annotated[bool, OneOf(True, False)] = True
+    ahead: Annotated[int, Interval(1, whole=True)] = 1
     trials: Annotated[int, Interval(0, whole=True)] = 0
 
     def _network(self, spec: Spec) -> OnlineAndTarget:
@@ -295,6 +317,7 @@ class DQN(Agent):
             explore=self.explore,
             ramp=self.ramp,
             trials=self.trials,
+            ahead=self.ahead,
             loss=loss,
         )
 
