@@ -17,6 +17,7 @@ OF_THE_LOSS = (
     *("large_weights", "low_biases", "dropout", "no_activation", "detached"),
 )
 AS_GOOD = 1.05  # last loss over that of the script as it is
+AS_MUCH = 0.01  # or what it is above that, over what the script as it is has learnt
 TIME = re.compile(r"\d[\d.:]*\s?(?:ms|m|s|sec|secs|seconds)\b")
 
 
@@ -111,8 +112,11 @@ def _is_harmless(name: str, runs: dict[str, Any]) -> bool:
     fine, faulty = runs["scan"], runs[name]
     if name != "leak" and faulty["code"] == 0 and faulty.get("weights") == fine.get("weights"):
         return True
-    ends = [_end(one.get("losses", [])) for one in (fine, faulty)]
-    return name in OF_THE_LOSS and ends[0] > 0 and ends[1] <= AS_GOOD * ends[0]
+    if name not in OF_THE_LOSS or not fine.get("losses"):
+        return False
+    best, end = (_end(one.get("losses", [])) for one in (fine, faulty))
+    learnt = fine["losses"][0] - best
+    return best > 0 and (end <= AS_GOOD * best or end - best <= AS_MUCH * learnt)
 
 
 def _end(losses: list[float]) -> float:

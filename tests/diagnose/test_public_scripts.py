@@ -9,7 +9,7 @@ from evidence.scripts_faults import FAULTS
 from evidence.scripts_list import HALVES, SOURCE_FAULTS, Script, prepare, scripts
 from evidence.scripts_packages import PACKAGES
 from evidence.scripts_records import judged, record_name, unpack
-from evidence.scripts_report import is_first, is_same
+from evidence.scripts_report import _planted, is_first, is_same
 from tests.processes import run_code
 
 from castalia.diagnose import NAMES
@@ -141,3 +141,16 @@ def test_the_runner_compares_and_plants(own, zygote, tmp_path):
     assert judged(kept).codes == tuple(runs["other_parameters"]["codes"])
     runs["doctor"]["out"] += "something else"
     assert not is_same(runs)
+
+
+def test_a_fault_is_harmless_where_as_much_is_learnt():
+    fine = {"code": 0, "weights": "w", "losses": [3.0, *[0.01] * 9]}
+
+    def planted(last, name="zero_weights"):
+        faulty = {"code": 0, "weights": "v", "losses": [3.0, *[last] * 9], "findings": []}
+        runs = {"scan": fine, "doctor": {}, name: faulty}
+        return _planted(Script("own", "", "", "", "tune", "", ""), runs)
+
+    assert planted(0.02) == []  # twice the loss, of which all but nothing is gone
+    assert planted(0.5) == ["zero_weights"]
+    assert planted(0.0, "in_order") == ["in_order"]  # whose loss is of other batches
