@@ -315,3 +315,13 @@ def test_a_first_step_that_promises_more_than_all_is_the_rates_fault_not_the_gra
     leap.gradients = {name: 2 * limit("gradient.spike") for name in leap.gradients}
     leap.applied = dict(leap.gradients)
     assert judge(record, rules=(too_high, explodes)).codes[0] == first
+
+
+@pytest.mark.parametrize(("slope", "codes"), [(0.95, ["CST102"]), (0.5, [])])
+def test_weights_that_go_far_along_one_slope_go_too_slowly(slope, codes):
+    record = set_promise(slow(0.01), 0.5 * limit("rate.promise"))
+    record.optimizers = [replace(record.optimizers[0], kind="Adam")]
+    for look in record.looks:
+        away = np.sqrt(1 / slope**2 - 1) * np.asarray([1, -1, 1, -1])
+        look.next_gradient = look.gradient * (1 + away)
+    assert [found.code for found in ask(too_low, record)] == codes

@@ -194,7 +194,8 @@ def too_low(case: Case) -> Iterator[Finding]:
     evidence, tiny = _short(case)
     if evidence is None or case.steps < 10:
         return
-    if (case.stuck or _rescaled(case)) and case.ratio > limit("rate.long_enough"):
+    one_slope = case.turning > limit("end.same_slope")  # longer steps lead where more would
+    if (case.stuck or _rescaled(case)) and case.ratio > limit("rate.long_enough") and not one_slope:
         return  # the weights go far, and little comes of it: longer steps would not help
     level = [case.level(i / 5, (i + 1) / 5) for i in range(5)]
     fallen = 1 - level[4] / level[0] if level[0] > 0 else np.nan
