@@ -60,6 +60,15 @@ def test_layers_frozen_as_they_were_initialised_are_named_but_not_trained_ones()
     assert ask(frozen, large) == []
 
 
+def test_a_frozen_layer_too_small_to_tell_is_a_fault_where_the_optimizer_was_given_it():
+    drawn = {"trainable": False, "fresh": True}
+    assert only(frozen, still(classification(), **drawn)).severity == "warning"
+    assert ask(frozen, still(classification(), **drawn, optimized=False)) == []
+    large = still(classification(), **drawn, optimized=False)
+    next(w for w in large.weights if not w.trainable).shape = (80, 80)
+    assert only(frozen, large).severity == "warning"
+
+
 def test_a_parameter_that_gets_a_gradient_but_has_not_moved_yet_is_no_fault():
     assert ask(frozen, still(classification())) == []
 

@@ -118,14 +118,16 @@ def frozen(case: Case) -> Iterator[Finding]:
 def _as_drawn(still: list[Weight]) -> list[Weight]:
     """Return frozen matrices, if all lie as drawn, and norms as made: learning leaves its traces.
 
-    Tables of positions are made, not learnt.
+    Tables of positions are made, not learnt. Where all are too small to tell, they must at least
+    have been given to the optimizer, which nobody does with what is to stay.
     """
     frozen = [w for w in still if not w.trainable]
     cold = [w for w in frozen if len(w.shape) >= 2]
     drawn = [w for w in cold if w.fresh]
     judged = [w for w in cold if _is_telling(w) and w.kind != "Embedding"]
     norms = [w for w in frozen if "Norm" in w.kind and len(w.shape) == 1]
-    return drawn if all(w.fresh for w in [*judged, *norms]) else []
+    told = bool(judged) or all(w.optimized for w in drawn)
+    return drawn if told and all(w.fresh for w in [*judged, *norms]) else []
 
 
 def _small_ones(still: list[Weight]) -> list[Weight]:
