@@ -126,8 +126,8 @@ def _as_drawn(still: list[Weight]) -> list[Weight]:
     drawn = [w for w in cold if w.fresh]
     judged = [w for w in cold if _is_telling(w) and w.kind != "Embedding"]
     norms = [w for w in frozen if "Norm" in w.kind and len(w.shape) == 1]
-    told = bool(judged) or all(w.optimized for w in drawn)
-    return drawn if told and all(w.fresh for w in [*judged, *norms]) else []
+    known = bool(judged) or all(w.optimized for w in drawn)
+    return drawn if known and all(w.fresh for w in [*judged, *norms]) else []
 
 
 def _small_ones(still: list[Weight]) -> list[Weight]:
