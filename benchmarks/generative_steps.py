@@ -31,7 +31,7 @@ class Size:
     rounds: int
 
 
-SIZES = {"full": Size(60_000, 12, 3), "quick": Size(10_000, 3, 1), "tiny": Size(512, 1, 1)}
+SIZES = {"full": Size(60_000, 40, 2), "quick": Size(10_000, 3, 1), "tiny": Size(512, 1, 1)}
 
 
 def run(scale: str = "full") -> Report:
