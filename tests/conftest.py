@@ -21,6 +21,7 @@ from tests.processes import zygote  # noqa: E402
 
 pytest_plugins = ["tools.reach"]  # rows of the course whose tests never enter their object
 HERE = Path(__file__).parent
+os.fsync = lambda handle: None  # no test cuts the power; waiting for the disk proves nothing
 STATES = {}  # generators that modules of tests share, as they are after the import
 gc.disable()  # until everything is imported
 TINY = {

@@ -97,6 +97,7 @@ class RunDatabase:
     def _open(self) -> sqlite3.Connection:
         connection = _connect(self.path)
         try:
+            connection.execute("PRAGMA synchronous=OFF")  # empty: nothing to lose
             _enter_wal(connection)
             connection.execute("PRAGMA synchronous=NORMAL")
             self._check_schema(connection)
