@@ -7,8 +7,7 @@ classes with 15 queries each. Published: prototypes (2017, Snell, Swersky, Zemel
 Levine, arXiv 1703.03400) 98.7 / 99.9 / 95.8 %. MAML normalises by the rows of a task that are
 asked for together, as there. Drawings are turned, moved and scaled a little in training. FEW_SHOT
 names what is fitted, all by default: "ProtoNet", "MAML", or one row of them ("MAML 20 1"), and
-FEW_SHOT_SECONDS how long each network is trained. On a GPU MAML's convolutions are taken the way
-that is quicker there.
+FEW_SHOT_SECONDS how long each network is trained.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from castalia.data.augment import Rotate, Shift, Zoom
-from castalia.models.meta import MAML, ProtoNet, convolution_products
+from castalia.models.meta import MAML, ProtoNet
 from castalia.models.meta.prototype_network import prototype_scores
 from castalia.models.meta.starting_weights import adapted, task_loss
 from castalia.models.vision import ConvNetClassifier
@@ -114,19 +113,6 @@ def start(ways: int, shots: int, quick: bool, epochs: int) -> MAML:
     )  # fmt: skip
 
 
-def quicker(make: Any, X: np.ndarray, y: np.ndarray) -> None:
-    """Take convolutions of tasks as torch's own or as products, by the time of an epoch."""
-    times, n = {}, 2 * len(X) // 5
-    for places in (("cpu",), ("cpu", "cuda")):
-        convolution_products.MEASURED = places
-        try:
-            times[places] = make(3).fit(X[:n], y[:n]).history_[-1]["seconds"]
-        except RuntimeError as error:
-            print(f"{places}: {error}", flush=True)
-    convolution_products.MEASURED = min(times, key=times.__getitem__)
-    print(f"seconds of {n:,} rows: torch's own, products: {[*times.values()]}", flush=True)
-
-
 def device() -> str:
     """Where networks are asked."""
     return "cuda" if torch.cuda.is_available() else "cpu"
@@ -195,8 +181,6 @@ def run(quick: bool = False) -> None:
         key = (name, shots, 0 if name == "ProtoNet" else ways)  # prototypes serve any ways
         if key not in models:
             made = partial(make, ways, shots, quick)
-            if name == "MAML" and torch.cuda.is_available():
-                quicker(made, X, y)
             models[key] = made(1).fit(X, y) if quick else fit_within(seconds, made, X, y, 0.5)
         found = ask(models[key], test, ways, shots, 20 if quick else EPISODES)
         error = 196 * float(np.std(found)) / len(found) ** 0.5

@@ -77,6 +77,7 @@ def smaller(quick: bool) -> dict[str, Any]:
     """Return times smaller, percent right and ms of 1,000 images on a core, of each way."""
     X, y, held, truth = images(quick)
     base = student(0, quick).fit(X, y)
+    base.module_.to("cpu")
     torch.set_num_threads(1)
     found: dict[str, Any] = {"as it is": [1.0, *_asked(base, held, truth)]}
     for name, settings in {

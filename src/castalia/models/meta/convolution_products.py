@@ -4,8 +4,9 @@
 torch takes group by group. Here a convolution, y = w * x, and the slope of its weights,
 x # g, are each one batched product with the windows of an image as columns, and each is the
 derivative of the other: slopes by x are g * turned(w), those of x # g are g * turned(v) and
-v * x. Any number of derivatives is made of these two.  Shapes: T tasks, B images, C and O channels,
-H height, W width, k kernel, L = H' W' places of the output.
+v * x. Any number of derivatives is made of these two. A meta-step of a network of four convolutions
+takes 0.7 of the time on a CPU, and no less on an H200 (evidence/RESULTS.md).  Shapes: T tasks, B
+images, C and O channels, H height, W width, k kernel, L = H' W' places of the output.
 """
 
 from __future__ import annotations
