@@ -145,10 +145,10 @@ def test_a_pole_falls_by_the_equations_and_an_agent_holds_it_longer():
     np.testing.assert_allclose(
         state, [x + 0.02 * v, v + 0.02 * gain, a + 0.02 * w, w + 0.02 * turn], rtol=1e-5
     )
-    agent = PolicyGradient(steps=32, epochs=30, discount=0.98, trace=0.8, lr=2e-3, random_state=0)
+    agent = PolicyGradient(steps=32, epochs=10, discount=0.98, trace=0.8, lr=2e-3, random_state=0)
     agent.fit(world)
-    assert agent.score(world, episodes=5) > 100  # at random 22
-    assert agent.steps_[-1] <= 30 * 32 * 8
+    assert agent.score(world, episodes=5) > 60  # at random 22; seeds 0 to 2: 162 to 362
+    assert agent.steps_[-1] <= 10 * 32 * 8
 
 
 def test_an_agent_is_cloned_saved_resumed_and_watched(tmp_path):
