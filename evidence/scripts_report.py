@@ -115,8 +115,8 @@ def _is_harmless(name: str, runs: dict[str, Any]) -> bool:
     if name not in OF_THE_LOSS or not fine.get("losses"):
         return False
     best, end = (_end(one.get("losses", [])) for one in (fine, faulty))
-    learnt = fine["losses"][0] - best
-    return best > 0 and (end <= AS_GOOD * best or end - best <= AS_MUCH * learnt)
+    as_good = best > 0 and end <= AS_GOOD * best
+    return as_good or end - best <= AS_MUCH * (fine["losses"][0] - best)
 
 
 def _end(losses: list[float]) -> float:

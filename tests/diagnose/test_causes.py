@@ -48,6 +48,18 @@ def flat(findings):
 # ---- whole records ----
 
 
+def test_units_that_begin_alike_are_why_nothing_moves_and_not_its_consequence():
+    found = arrange([made_up("CST110", "error", 0.9), made_up("CST108", "error", 0.5)])
+    assert codes(found) == [("CST108", [("CST110", [])])]
+
+
+@pytest.mark.parametrize(("bias", "explained"), [(0.1, True), (100.0, False)])
+def test_biases_that_drown_a_layer_follow_from_nothing_that_comes_later(bias, explained):
+    record = poor()
+    record.looks[0].weights["0.bias"] = bias
+    assert holds(Case(record), "CST301", "CST109") == explained
+
+
 def diverged():
     """Steps far too large: the loss grows, breaks, and units die."""
     record = poor([*stairs(1.0, 5.0 * limit("rate.grown")), np.nan])

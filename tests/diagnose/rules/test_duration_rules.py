@@ -150,10 +150,16 @@ def test_a_loss_that_jumps_at_tiny_batches_is_noisy():
 def test_single_rows_are_worth_a_remark_where_little_is_learnt():
     found = only(noisy, jumping(above("noise.single"), size=1))
     assert (found.code, found.severity) == ("CST113", "info")
-    assert ask(noisy, jumping(below("noise.single"), size=1)) == []
     assert ask(noisy, jumping(above("noise.single"), size=2)) == []
-    found = only(noisy, jumping(above("noise.single"), size=1, learnt=0.9))  # well, but slowly
+    found = only(noisy, jumping(above("noise.remark"), size=1, learnt=0.9))  # well, but slowly
     assert (found.severity, found.remedy.changes) == ("info", {"batch_size": 32})
+    assert ask(noisy, jumping(below("noise.remark"), size=1)) == []
+
+
+def test_steps_of_single_rows_need_rows_that_could_be_taken_together():
+    record = jumping(above("noise.remark"), size=1, learnt=0.9)
+    record.train.inputs = [np.repeat(rows[:1], len(rows), axis=0) for rows in record.train.inputs]
+    assert ask(noisy, record) == []  # a few rows that come again and again
 
 
 def test_a_loss_that_jumps_and_comes_down_all_the_time_is_not_noisy():

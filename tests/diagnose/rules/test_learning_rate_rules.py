@@ -325,3 +325,15 @@ def test_weights_that_go_far_along_one_slope_go_too_slowly(slope, codes):
         away = np.sqrt(1 / slope**2 - 1) * np.asarray([1, -1, 1, -1])
         look.next_gradient = look.gradient * (1 + away)
     assert [found.code for found in ask(too_low, record)] == codes
+
+
+def test_a_step_that_throws_the_network_where_nothing_moves_is_a_rate_too_high():
+    record = set_promise(poor([1.4] * 200), 1e-8)
+    assert ask(too_high, record) == []
+    record.looks[1].update = record.looks[1].update * 3e8
+    found = only(too_high, record)
+    assert (found.code, found.severity) == ("CST101", "error")
+    assert found.evidence[0].value == pytest.approx(3.0, rel=0.01)
+    learns = set_promise(classification(), 1e-8)
+    learns.looks[1].update = learns.looks[1].update * 3e8
+    assert ask(too_high, learns) == []

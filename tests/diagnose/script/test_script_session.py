@@ -290,3 +290,27 @@ def test_a_muted_finding_is_not_made_and_a_strange_code_is_said(doctors):
     found = session.diagnosis()
     assert found.codes == ()
     assert found.notes == ("A note.", "`CST999` was to be muted, but there is no such code.")
+
+
+def others(net):
+    """Return an optimizer of copies of a network's parameters."""
+    copies = [nn.Parameter(p.detach().clone()) for p in net.parameters()]
+    return torch.optim.SGD(copies, lr=0.1)
+
+
+def test_a_network_that_is_first_asked_without_gradients_is_watched_when_it_trains(
+    session, doctors
+):
+    net = network()
+    optimizer = others(net)
+    with torch.no_grad():
+        net(X)
+    step(net, optimizer)
+    assert [doctor.module for doctor in doctors] == [net]
+
+
+def test_a_network_in_a_wrapper_that_is_gone_by_its_backward_is_watched(session, doctors):
+    net = network()
+    optimizer = others(net)
+    step(lambda x: nn.Sequential(net)(x), optimizer)
+    assert [doctor.module for doctor in doctors] == [net]

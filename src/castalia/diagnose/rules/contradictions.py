@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from castalia.diagnose.finding_record import Finding
 from castalia.diagnose.rules.case import SAME_GAP, Case
+from castalia.diagnose.rules.initialisation_rules import drowned
 from castalia.diagnose.rules.unit_rules import dead_shares
 from castalia.diagnose.thresholds import limit
 
@@ -30,6 +31,8 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     """Whether a cause may explain a symptom in this case, by their codes."""
     if "CST403" in (cause, symptom) and {cause, symptom} & BY_NOTHING:
         return case.barren == (cause == "CST403")
+    if symptom == "CST109" and drowned(case):
+        return False  # so it began, whatever came later
     if cause == "CST201" and symptom == "CST102":
         return False
     if cause == "CST201" and symptom == "CST301":

@@ -14,7 +14,7 @@ from castalia.utils.text import number
 
 __all__ = ["noisy", "too_short"]
 
-MANY_ROWS = 32
+MANY_ROWS = 8
 
 
 def _validation_fall(case: Case) -> float | None:
@@ -161,7 +161,7 @@ def noisy(case: Case) -> Iterator[Finding]:
                 limit("noise.loss" if loud else "noise.single"),
             ),
         )
-    elif size == 1 and case.noise > limit("noise.single") and _many_rows(case):
+    elif size == 1 and case.noise > limit("noise.remark") and _many_rows(case):
         yield finding(
             "CST113",
             "info",
@@ -169,10 +169,13 @@ def noisy(case: Case) -> Iterator[Finding]:
             f"Every step follows a single row: the loss changes by {number(100 * case.noise, 2)} % "
             "from step to step.",
             Remedy("batch_size=1 → 32", {"batch_size": 32}),
-            Evidence("spread of the loss over its mean", case.noise, limit("noise.single")),
+            Evidence("spread of the loss over its mean", case.noise, limit("noise.remark")),
         )
 
 
 def _many_rows(case: Case) -> bool:
-    """Whether the rows that were kept are of many kinds: they could be taken together."""
-    return case.inputs is not None and len(distinct_rows(case.inputs)) >= MANY_ROWS
+    """Whether the rows that were kept are mostly different: they could be taken together."""
+    if case.inputs is None:
+        return False
+    distinct = len(distinct_rows(case.inputs))
+    return distinct >= max(MANY_ROWS, limit("noise.different") * len(case.inputs))

@@ -12,7 +12,7 @@ from castalia.diagnose.rules.case_objective import BINARY_LOSSES
 from castalia.diagnose.rules.input_rules import inputs_unscaled
 from castalia.diagnose.thresholds import limit
 
-__all__ = ["poor_start"]
+__all__ = ["drowned", "poor_start"]
 
 SCHEMES = "Use an initialisation that keeps the spread: He for ReLU, Glorot for tanh and sigmoid."
 BIASES = "size of a hidden layer's biases"
@@ -116,6 +116,14 @@ def _biases(case: Case) -> list[Evidence]:
     ]
     bar = limit("start.bias")
     return [Evidence(BIASES, s, bar) for s in sizes if s > bar][:1]
+
+
+def drowned(case: Case) -> bool:
+    """Whether weights or biases begin beyond all custom: nothing that comes later explains them."""
+    if not case.looks or case.looks[0].step > 0:
+        return False
+    huge = limit("start.huge")
+    return any(one.what == BIASES or one.value > huge for one in [*_scale(case), *_biases(case)])
 
 
 def _plain(case: Case, layer: str) -> bool:

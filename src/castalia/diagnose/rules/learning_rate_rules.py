@@ -13,6 +13,8 @@ from castalia.utils.text import number
 
 __all__ = ["too_high", "too_low"]
 
+AT_FIRST = 8  # looks among which a step may throw the network where nothing moves
+
 
 def too_high(case: Case) -> Iterator[Finding]:
     """Loss that grows, bounces or leaps, with steps that promise more than they can keep."""
@@ -85,7 +87,10 @@ def _rate(case: Case) -> str:
 def _long(case: Case, ratio: float) -> list[Evidence]:
     """Return how much of the loss a step promises; where unknown, its length over the weights'."""
     leap = float(np.fmax(case.promise, case.early_promise))
-    if np.isfinite(leap):
+    thrown = float(case.promises[:AT_FIRST].max()) if case.stuck and len(case.promises) else 0.0
+    if thrown > 1 and not leap > limit("rate.leap"):  # and from there on nothing moves
+        what, value, bar = "share of the loss that an early step promises", thrown, 1.0
+    elif np.isfinite(leap):
         what, value, bar = "share of the loss that one step promises", leap, limit("rate.leap")
     else:
         # Weights of a linear model begin near zero, so their first steps are large against them.

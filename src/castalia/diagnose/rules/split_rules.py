@@ -51,13 +51,14 @@ def _shared(case: Case) -> tuple[float, int]:
     if len(known) < 50 or (repeats and not _unmistakable(train)):
         return 0.0, 0  # rows repeat anyway: meeting one again means nothing
     logged = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
-    if not logged and case.record.silent_in_training_mode:
+    apart = bool(case.record.final.get("apart"))  # given by a data set of their own
+    if not logged and case.record.silent_in_training_mode and not apart:
         return 0.0, 0  # rows that were only put through, to draw them say
     # Nobody need have measured anything on them.
     bar = limit("rows.all_training" if logged else "rows.looked_at") * _share_kept(case, len(known))
     alone = _all_alike(held, known, bar) or (logged and _until_the_end(case, known, bar))
     # Of a data set of its own, training rows are not read on purpose.
-    on_purpose = not (alone and (logged or case.record.final.get("apart")))
+    on_purpose = not (alone and (logged or apart))
     shares, distinct = [], set()
     for batch in _together(held):
         if batch.shape[1:] != train.shape[1:] or batch.dtype != train.dtype:

@@ -45,6 +45,7 @@ class TrainedModules:
         self._made = made
         self._optimizers: list[weakref.ref[Optimizer]] = []
         self._judged: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+        self._asked: weakref.WeakSet[nn.Module] = weakref.WeakSet()  # without gradients so far
         self._outermost: list[tuple[weakref.ref[nn.Module], bool]] = []  # called with gradients?
         self._backwards = 0
         self.looking = True
@@ -52,7 +53,7 @@ class TrainedModules:
     def made(self, optimizer: Optimizer) -> None:
         """An optimizer was made: modules are judged again."""
         self._optimizers.append(weakref.ref(optimizer))
-        self._judged = weakref.WeakSet()
+        self._judged, self._asked = weakref.WeakSet(), weakref.WeakSet()
         self._backwards, self.looking = 0, True
 
     def waiting(self) -> list[Optimizer]:
@@ -61,16 +62,16 @@ class TrainedModules:
 
     def called(self, module: nn.Module) -> list[Optimizer]:
         """Judge a module that is called; return the optimizers it is to be watched with."""
-        if module in self._judged:
+        with_gradients = torch.is_grad_enabled()
+        if module in self._judged or (module in self._asked and not with_gradients):
             return []
         inner = list(module.modules())
-        self._judged.update(inner)
+        (self._judged if with_gradients else self._asked).update(inner)
         mine = {id(p) for p in module.parameters()}
         touching = [one for one in self.waiting() if mine & _moved(one)]
         if any(_moved(one) <= mine for one in touching):
             self._take(touching)
             return touching
-        with_gradients = torch.is_grad_enabled()
         if mine and (with_gradients or touching):
             inside = {id(one) for one in inner}
             kept = [one for one in self._outermost if id(one[0]()) not in inside]
@@ -85,7 +86,10 @@ class TrainedModules:
         found = _partial_owners(called, waiting)
         if not found and not watching:
             found = _strangers([module for module, graded in called if graded], waiting)
-            found = found or _owners(list(self._made()), waiting)
+            made = _outermost(list(self._made()))
+            found = found or _owners(made, waiting)
+            # One that was wrapped in something that is gone by now.
+            found = found or (_strangers(made, waiting) if len(made) == 1 and waiting else [])
         for _, optimizers in found:
             self._take(optimizers)
         self.looking = bool(self.waiting()) and self._backwards < PATIENCE
@@ -142,11 +146,15 @@ def _owners(
     made: Sequence[nn.Module], waiting: Sequence[Optimizer]
 ) -> list[tuple[nn.Module, list[Optimizer]]]:
     """Return the modules that own what optimizers move, though none was called."""
-    inner = {id(part) for one in made for part in one.modules() if part is not one}
-    outermost = [one for one in made if id(one) not in inner]
-    owned = [(one, {id(p) for p in one.parameters()}) for one in outermost]
+    owned = [(one, {id(p) for p in one.parameters()}) for one in made]
     pairs = [(one, [o for o in waiting if _moved(o) <= ids]) for one, ids in owned]
     return [(one, optimizers) for one, optimizers in pairs if optimizers]
+
+
+def _outermost(made: Sequence[nn.Module]) -> list[nn.Module]:
+    """Return the modules with parameters that are part of no other."""
+    inner = {id(part) for one in made for part in one.modules() if part is not one}
+    return [one for one in made if id(one) not in inner and any(True for _ in one.parameters())]
 
 
 def _tensors(optimizer: Any) -> list[Tensor]:

@@ -136,7 +136,9 @@ STEPS = {
         "spread of the loss over its mean; healthy up to 4 once nearly fitted, so only at tiny "
         "batches and a poor fit",
     ),
-    "noise.single": Limit(0.25, "chosen", "the same of single rows, worth a remark"),
+    "noise.single": Limit(0.25, "chosen", "the same of single rows and a poor fit"),
+    "noise.remark": Limit(0.05, "chosen", "the same of single rows, worth a remark"),
+    "noise.different": Limit(0.5, "chosen", "different rows over kept ones: there are many"),
     "noise.learnt": Limit(0.7, "corpus", "share of the guessing loss taken away in spite of it"),
     "turning.zigzag": Limit(-0.5, "corpus", "stability's limit gives -1; healthy above -0.16"),
     # --- batch statistics and modes
