@@ -97,7 +97,9 @@ def alarms(script: Script, runs: dict[str, Any]) -> list[str]:
 
 
 def _planted(script: Script, runs: dict[str, Any]) -> list[str]:
-    """Return the faults that were planted and did harm."""
+    """Return the faults that were planted and did harm; none where nothing goes backward."""
+    if not runs["scan"].get("losses"):
+        return []
     ran = [name for name in _done(runs) if not script.faults.get(name, "").startswith("none")]
     return [name for name in ran if not _is_harmless(name, runs)]
 
@@ -115,8 +117,10 @@ def _is_harmless(name: str, runs: dict[str, Any]) -> bool:
     if name not in OF_THE_LOSS or not fine.get("losses"):
         return False
     best, end = (_end(one.get("losses", [])) for one in (fine, faulty))
-    as_good = best > 0 and end <= AS_GOOD * best
-    return as_good or end - best <= AS_MUCH * (fine["losses"][0] - best)
+    learnt = fine["losses"][0] - best
+    if best > 0 and (end <= AS_GOOD * best or end - best <= AS_MUCH * learnt):
+        return True
+    return abs(end - best) <= AS_MUCH * abs(learnt)  # lower is not better in a game
 
 
 def _end(losses: list[float]) -> float:
