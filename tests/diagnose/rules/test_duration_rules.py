@@ -162,6 +162,11 @@ def test_steps_of_single_rows_need_rows_that_could_be_taken_together():
     assert ask(noisy, record) == []  # a few rows that come again and again
 
 
+def test_single_rows_are_the_cause_where_nothing_is_learnt_though_the_loss_jumps_little():
+    found = only(noisy, jumping(above("noise.remark"), size=1, learnt=0.0))
+    assert (found.severity, found.evidence[0].threshold) == ("warning", limit("noise.remark"))
+
+
 def test_a_loss_that_jumps_and_comes_down_all_the_time_is_not_noisy():
     record = jumping(above("noise.loss"))
     record.losses[:] = list(np.asarray(record.losses) * np.geomspace(1.0, 0.1, 200))

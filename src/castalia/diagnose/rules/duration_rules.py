@@ -146,11 +146,13 @@ def noisy(case: Case) -> Iterator[Finding]:
     nowhere = not np.isfinite(case.learnt) or case.learnt < limit("noise.learnt")
     nowhere = nowhere and not case.descends
     loud = case.noise > limit("noise.loss")
+    alone = size == 1 and case.noise > limit("noise.remark") and _many_rows(case)
+    stuck = alone and case.stuck
     single = size == 1 and case.poor and case.noise > limit("noise.single")
-    if nowhere and (loud or single):
+    if nowhere and (loud or single or stuck):
         yield finding(
             "CST113",
-            "warning" if loud else "info",
+            "warning" if loud or stuck else "info",
             0.75 if loud else 0.6,
             f"Batches of {size} give gradients that are mostly noise: the loss changes by "
             f"{number(100 * case.noise, 2)} % from step to step.",
@@ -158,10 +160,10 @@ def noisy(case: Case) -> Iterator[Finding]:
             Evidence(
                 "spread of the loss over its mean",
                 case.noise,
-                limit("noise.loss" if loud else "noise.single"),
+                limit("noise.loss" if loud else "noise.remark" if stuck else "noise.single"),
             ),
         )
-    elif size == 1 and case.noise > limit("noise.remark") and _many_rows(case):
+    elif alone:
         yield finding(
             "CST113",
             "info",
