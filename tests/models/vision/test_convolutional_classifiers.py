@@ -99,6 +99,8 @@ def test_every_setting_reaches_the_network():
     ).fit(X, y).module_  # fmt: skip
     assert net.head.dense1.in_features == 4 * 6 * 6
     assert net.head.dropout1.p == 0.2
+    net = ConvNetClassifier(widths=(4, 4), pooling="stride", **quick).fit(X, y).module_
+    assert net.features.stage1[3].stride == (2, 2)
 
 
 def test_pictures_too_small_for_the_network_are_refused_before_training():

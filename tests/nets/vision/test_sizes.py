@@ -63,9 +63,21 @@ def test_a_recogniser_of_digits_with_large_filters_has_the_weights_as_computed()
     assert weights(net) == by_hand
 
 
+def test_strides_halve_maps_as_pools_do_with_the_same_weights_and_keep_odd_last_places():
+    pooled, strided = (ConvNet(1, 5, widths=(4,) * 4, pooling=how) for how in ("max", "stride"))
+    assert [w.shape for w in pooled.parameters()] == [w.shape for w in strided.parameters()]
+    maps = [net.features(torch.zeros(1, 1, 28, 28)).shape[2:] for net in (pooled, strided)]
+    assert maps == [(3, 3), (4, 4)]
+
+
 NETS = {
     "ConvNet": (lambda size: ConvNet(3, 5, widths=(4, 8), size=size), 8),
     "ConvNet, dense": (lambda size: ConvNet(3, 5, widths=(4, 8), hidden=(6,), size=size), 8),
+    "ConvNet, strides": (lambda size: ConvNet(3, 5, pooling="stride", size=size), 8),
+    "ConvNet, strides, dense": (
+        lambda s: ConvNet(3, 5, widths=(4, 8, 8), pooling="stride", hidden=(6,), size=s),
+        8,
+    ),
     "LeNet": (lambda size: LeNet(3, 5, size=size), 12),
     "AlexNet": (lambda size: AlexNet(3, 5, width=0.05, size=size), 63),
     "AlexNet, one tower": (lambda size: AlexNet(3, 5, width=0.05, towers=1, size=size), 63),

@@ -41,6 +41,9 @@ class ConvNetClassifier(Transferable, ImageClassifier):
         Convolutions in each stage.
     kernel
         Height and width of a filter, odd.
+    pooling
+        What halves the image after a stage: the ``"max"`` of 2 x 2 pixels, or ``"stride"``: its
+        last convolution moves by two pixels, which is a quarter of its arithmetic.
     batch_norm
         Normalise after each convolution, by the mean and the deviation of the batch, and in
         predictions by those of the training. ``"own"`` has none of the training: rows that are
@@ -89,6 +92,7 @@ class ConvNetClassifier(Transferable, ImageClassifier):
     widths: Annotated[tuple[int, ...], Sizes()] = (32, 64, 128)
     convs: Annotated[int, Interval(1, whole=True)] = 2
     kernel: Annotated[int, Interval(1, whole=True)] = 3
+    pooling: Annotated[str, OneOf("max", "stride")] = "max"
     batch_norm: Annotated[bool | str, OneOf(True, False, "own")] = True
     hidden: Annotated[tuple[int, ...], Sizes()] = ()
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0

@@ -1,14 +1,16 @@
 """Small convolutional network: stages of convolutions, each followed by pooling.
 
-A stage is (convolution, batch norm, ReLU) a few times, then a pool that halves the map. The last
-map is averaged over its places (global pooling) and read by a linear layer, or flattened and read
-by dense layers.  Shapes: B batch, C channels, H height, W width, T time, K classes.
+A stage is (convolution, batch norm, ReLU) a few times, then a pool that halves the map, or a stride
+of two in its last convolution. The last map is averaged over its places (global pooling) and read
+by a linear layer, or flattened and read by dense layers.  Shapes: B batch, C channels, H height,
+W width, T time, K classes.
 References: 1998, LeCun, Bottou, Bengio, Haffner, Gradient-based learning applied to document
 recognition, Proc. IEEE 86; 2015, Ioffe, Szegedy, Batch normalization, arXiv 1502.03167; 2013, Lin,
 Chen, Yan, Network in network, arXiv 1312.4400 (global pooling).
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import nn
 
@@ -19,16 +21,25 @@ __all__ = ["ConvNet", "ConvNet1d"]
 
 
 class Stage(nn.Sequential):
-    """Some convolutions of one width at one resolution, over images (2) or signals (1)."""
+    """Some convolutions of one width, over images (2) or signals (1); the last has the stride."""
 
     def __init__(
-        self, inputs: int, width: int, *, convs: int, kernel: int, batch_norm: bool | str, dims: int
+        self,
+        inputs: int,
+        width: int,
+        *,
+        convs: int,
+        kernel: int,
+        batch_norm: bool | str,
+        dims: int,
+        stride: int,
     ) -> None:
         conv, norm = (nn.Conv2d, nn.BatchNorm2d) if dims == 2 else (nn.Conv1d, nn.BatchNorm1d)
         layers: list[nn.Module] = []
         for i in range(convs):
-            before = inputs if i == 0 else width
-            layers.append(conv(before, width, kernel, padding=kernel // 2, bias=not batch_norm))
+            before, step = inputs if i == 0 else width, stride if i == convs - 1 else 1
+            bias = not batch_norm
+            layers.append(conv(before, width, kernel, step, padding=kernel // 2, bias=bias))
             if batch_norm:
                 layers.append(norm(width, track_running_stats=batch_norm != "own"))
             layers.append(nn.ReLU())
@@ -46,6 +57,7 @@ class Stages(ImageNetwork):
         widths: Sequence[int] = (32, 64, 128),
         convs: int = 2,
         kernel: int = 3,
+        pooling: str = "max",
         batch_norm: bool | str = True,
         hidden: Sequence[int] = (),
         dropout: float = 0.0,
@@ -59,16 +71,17 @@ class Stages(ImageNetwork):
         check_size(owner, size, self.least)
         pool: type[nn.Module] = nn.MaxPool2d if self.dims == 2 else nn.MaxPool1d
         self.features = nn.Sequential()
+        own: dict[str, Any] = {"kernel": kernel, "batch_norm": batch_norm, "dims": self.dims}
         for i, (before, width) in enumerate(zip((channels, *widths), widths, strict=False)):
-            stage = Stage(
-                before, width, convs=convs, kernel=kernel, batch_norm=batch_norm, dims=self.dims
-            )
+            stride = 2 if pooling == "stride" and i < pools else 1
+            stage = Stage(before, width, convs=convs, stride=stride, **own)
             self.features.add_module(f"stage{i + 1}", stage)
-            if i < pools:
+            if i < pools and pooling == "max":
                 self.features.add_module(f"pool{i + 1}", pool(2))
         cells = 1
         for length in size if hidden and size is not None else ():
-            cells *= length // 2**pools
+            over = 2**pools - 1 if pooling == "stride" else 0  # a stride keeps an odd last place
+            cells *= (length + over) // 2**pools
         self.head = _head(self.dims, widths[-1] * cells, hidden, classes, dropout)
         initialise(self, initialisation)
 
@@ -89,6 +102,8 @@ class ConvNet(Stages):
         Convolutions in each stage.
     kernel
         Their height and width, odd.
+    pooling
+        What halves a map: ``"max"`` of 2 x 2, or the ``"stride"`` of a stage's last convolution.
     batch_norm
         Normalise after each convolution; ``"own"`` by the rows at hand in predictions too.
     hidden
@@ -126,6 +141,8 @@ class ConvNet1d(Stages):
         Convolutions in each stage.
     kernel
         Their length, odd.
+    pooling
+        What halves the time axis: ``"max"`` of two, or the ``"stride"`` of a last convolution.
     batch_norm
         Normalise after each convolution.
     hidden
