@@ -50,18 +50,19 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
             os.close(handle)
 
 
-def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> Path:
+def atomic_write(path: str | os.PathLike[str], data: bytes | str, *, durable: bool = True) -> Path:
     """Write a file aside, force it to disk and rename it into place.
 
-    Until the rename, an older file of that name stays as it was; a failure leaves no trace.
+    Until the rename, an older file of that name stays as it was; a failure leaves no trace. What is
+    not ``durable`` is not forced to disk: a power cut may lose it.
     """
-    with atomic_file(path) as file:
+    with atomic_file(path, durable=durable) as file:
         file.write(data.encode() if isinstance(data, str) else data)
     return Path(path)
 
 
 @contextmanager
-def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_file(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[BinaryIO]:
     """Give a file to write piece by piece, aside; at the end it is renamed into place."""
     path = Path(path)
     _sweep(path)
@@ -70,13 +71,15 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with os.fdopen(handle, "wb") as file, held(aside):
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(aside, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(aside)
         raise
-    sync_folder(path.parent)
+    if durable:
+        sync_folder(path.parent)
 
 
 @contextmanager

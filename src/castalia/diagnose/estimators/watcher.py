@@ -299,7 +299,8 @@ class Watcher(Callback):
         if self.run is not None:
             diagnosis = self.diagnosis()
             atomic_write(self.run.folder / DIAGNOSIS, diagnosis.to_json())
-            atomic_write(self.run.folder / LAYERS, json.dumps(layer_curves(self.record)))
+            curves = json.dumps(layer_curves(self.record))
+            atomic_write(self.run.folder / LAYERS, curves, durable=False)
             for finding in diagnosis:
                 self.run.add_finding(finding.to_dict())
 

@@ -126,7 +126,8 @@ def _units(sums: _Sums, values: np.ndarray) -> Units:
 def _summary(result: Tensor, kind: str, axis: int) -> Tensor:
     """Mean, mean square, share not zero and, of a bounded one, at a limit, of each unit.
 
-    Means of numbers that are made for it: a norm that counts takes fifty times as long on a CPU.
+    Sums of numbers that are made for it: a norm that counts takes fifty times as long on a CPU, and
+    a mean over rows four times.
     """
     result = _fewer_units(result.detach(), axis)
     result = result.to(torch.promote_types(result.dtype, torch.float32))
@@ -135,7 +136,7 @@ def _summary(result: Tensor, kind: str, axis: int) -> Tensor:
     if kind in LIMITS:
         low, high = LIMITS[kind]
         found.append(((result < low) | (result > high)).to(result))
-    return torch.stack([numbers.mean(dim=over) for numbers in found])
+    return torch.stack([n.sum(dim=over) for n in found]) / (result.numel() / result.shape[axis])
 
 
 def _fewer_units(result: Tensor, axis: int) -> Tensor:

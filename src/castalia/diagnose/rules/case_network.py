@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from functools import cached_property
 from typing import Any
@@ -46,7 +47,7 @@ class Network:
     @cached_property
     def narrow(self) -> bool:
         """Whether the network is tiny, or all it knows of a row passes through one or two units."""
-        sizes = [int(np.prod(w.shape)) for w in self.record.weights]
+        sizes = [math.prod(w.shape) for w in self.record.weights]
         hidden = [self.weights[name].shape[0] for name in self.depth[:-1]]
         return sum(sizes) < TINY or min(hidden, default=TINY) <= 2
 
@@ -239,4 +240,4 @@ class Network:
 
 
 def _numbers(weight: Weight) -> float:
-    return float(np.prod(weight.shape)) if weight.shape else 1.0
+    return float(math.prod(weight.shape))

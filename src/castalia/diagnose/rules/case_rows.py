@@ -35,14 +35,19 @@ class Kept:
         return found if found is not None and found.dtype.kind == "f" and found.ndim == 2 else None
 
     @cached_property
+    def distinct_inputs(self) -> np.ndarray | None:
+        """``inputs``, each row once."""
+        return None if self.inputs is None else distinct_rows(self.inputs)
+
+    @cached_property
     def altered(self) -> bool:
         """Whether images or series that should come again seldom do: altered in training."""
-        x = self.inputs
-        if x is None or self.tabular or not self.epoch_rows:
+        x, distinct = self.inputs, self.distinct_inputs
+        if x is None or distinct is None or self.tabular or not self.epoch_rows:
             return False
         rows = max(self.epoch_rows, 1.0)
         expected = len(x) - rows * (1 - (1 - 1 / rows) ** len(x))
-        again = len(x) - len(distinct_rows(x))
+        again = len(x) - len(distinct)
         return bool(expected > 20 and again < limit("rows.seldom") * expected)
 
     @cached_property

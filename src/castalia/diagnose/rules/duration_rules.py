@@ -8,7 +8,6 @@ import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import Case
-from castalia.diagnose.rules.distinct_rows import distinct_rows
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
@@ -177,7 +176,7 @@ def noisy(case: Case) -> Iterator[Finding]:
 
 def _many_rows(case: Case) -> bool:
     """Whether the rows that were kept are mostly different: they could be taken together."""
-    if case.inputs is None:
+    x, distinct = case.inputs, case.distinct_inputs
+    if x is None or distinct is None:
         return False
-    distinct = len(distinct_rows(case.inputs))
-    return distinct >= max(MANY_ROWS, limit("noise.different") * len(case.inputs))
+    return len(distinct) >= max(MANY_ROWS, limit("noise.different") * len(x))

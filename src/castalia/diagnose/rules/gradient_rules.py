@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -29,7 +30,7 @@ def by_depth(case: Case, look: Look, suffix: str = "weight") -> np.ndarray:
         own = name.rpartition("weight")[0] + suffix
         norm = look.gradients.get(own)
         if norm is not None and own in case.weights:
-            found.append(norm / np.sqrt(float(np.prod(case.weights[own].shape)) or 1.0))
+            found.append(norm / math.sqrt(math.prod(case.weights[own].shape) or 1))
     return np.asarray(found, dtype=float)
 
 

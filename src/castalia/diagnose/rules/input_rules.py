@@ -10,7 +10,7 @@ import numpy as np
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.case_objective import REGRESSIONS
-from castalia.diagnose.rules.distinct_rows import distinct_rows, distinct_values
+from castalia.diagnose.rules.distinct_rows import distinct_values
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import agreeing, number
 
@@ -26,7 +26,10 @@ def _columns(case: Case) -> tuple[np.ndarray, np.ndarray] | None:
         x = np.concatenate([rows for made, rows in case.record.shown if not made])
     if x is None or len(x) < LEAST_ROWS or x.dtype.kind != "f":
         return None
-    x = np.where(np.isfinite(x), x, np.nan).astype(float)
+    finite = np.isfinite(x)
+    if finite.all():
+        return x.mean(axis=0, dtype=float), x.std(axis=0, dtype=float)
+    x = np.where(finite, x, np.nan).astype(float)
     with warnings.catch_warnings():  # a column without any number has neither
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.nanmean(x, axis=0), np.nanstd(x, axis=0)
@@ -113,8 +116,15 @@ def _fell(case: Case) -> bool:
 
 def degenerate(case: Case) -> Iterator[Finding]:
     """Constant, missing, identifier-like or repeated columns."""
-    x, found = case.inputs, _columns(case)
-    if x is None or found is None or not case.tabular or x.shape[1] < 2 or len(x) < 40:
+    x, rows, found = case.inputs, case.distinct_inputs, _columns(case)
+    if (
+        x is None
+        or rows is None
+        or found is None
+        or not case.tabular
+        or x.shape[1] < 2
+        or len(x) < 40
+    ):
         return
     mean, std = found
     missing = np.flatnonzero(np.isnan(x).any(axis=0))
@@ -124,7 +134,7 @@ def degenerate(case: Case) -> Iterator[Finding]:
     if _one_of_many(x):
         constant = constant[:0]  # a state or a category that was not met
     to_be_made = case.adversarial or case.copies  # columns that are the answer cannot be dropped
-    serial = np.asarray([j for j in _serial(x) if not _informative(case, j)], dtype=int)
+    serial = np.asarray([j for j in _serial(rows) if not _informative(case, j)], dtype=int)
     twins = _twins(x, std)
     if len(missing):
         share = float(np.isnan(x).mean(axis=0).max())
@@ -178,9 +188,8 @@ def _column(
     )
 
 
-def _serial(x: np.ndarray) -> np.ndarray:
+def _serial(rows: np.ndarray) -> np.ndarray:
     """Columns of whole numbers, all different, over a wide even range: identifiers."""
-    rows = distinct_rows(x)
     if len(rows) < 40:
         return np.zeros(0, int)
     found = []

@@ -9,7 +9,6 @@ import numpy as np
 from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.case_objective import BINARY_LOSSES, LATE
-from castalia.diagnose.rules.distinct_rows import distinct_rows
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
@@ -196,10 +195,10 @@ def _worse_in_training(case: Case) -> Iterator[Finding]:
 
 def _comes_again(case: Case) -> bool:
     """Whether training rows come again as they were: they are not altered on the way."""
-    x = case.inputs
-    if x is None:
+    x, distinct = case.inputs, case.distinct_inputs
+    if x is None or distinct is None:
         return False
-    return len(x) - len(distinct_rows(x)) > limit("rows.again") * len(x)
+    return len(x) - len(distinct) > limit("rows.again") * len(x)
 
 
 def _other_classes(case: Case) -> bool:
