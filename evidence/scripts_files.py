@@ -134,6 +134,63 @@ def packed_digits(folder: Path) -> None:
             (place / f"{part}-{name}-ubyte.gz").write_bytes(gzip.compress(content, 1))
 
 
+def postal_digits(folder: Path) -> None:
+    """Write digits of 16 by 16 between -1 and 1, with a target of 1 for their class."""
+    import numpy as np
+    import torch
+
+    x, y = data.digits(16)
+    pictures = torch.from_numpy(x / 127.5 - 1).float()[:, None]
+    targets = torch.from_numpy(2 * np.eye(10)[y] - 1).float()
+    for part, rows in (("train", slice(0, 500)), ("test", slice(500, 600))):
+        torch.save((pictures[rows].clone(), targets[rows].clone()), folder / f"{part}1989.pt")
+
+
+def masks(folder: Path) -> None:
+    """Write coloured pictures, and for each which of its points belong to the digit."""
+    from PIL import Image
+
+    coloured, grey = data.digits(64, colours=True)[0], data.digits(64)[0]
+    for place, rows in (("imgs", coloured), ("masks", (grey > 100) * 255)):
+        (folder / "data" / place).mkdir(parents=True, exist_ok=True)
+        for i, picture in enumerate(rows[:60]):
+            Image.fromarray(picture.astype("uint8")).save(folder / "data" / place / f"{i}.png")
+
+
+def hours(folder: Path) -> None:
+    """Write seven series by the hour: days and weeks that they share, and noise."""
+    import numpy as np
+
+    rng, time = np.random.default_rng(0), np.arange(1200)
+    days = np.sin(2 * np.pi * (time[:, None] / 24 + rng.random(7)))
+    weeks = np.sin(2 * np.pi * (time[:, None] / 168 + rng.random(7)))
+    values = rng.uniform(1, 9, 7) * (days + weeks + 0.3 * rng.standard_normal((len(time), 7)))
+    dates = np.datetime64("2020-01-01T00:00:00") + time.astype("timedelta64[h]")
+    rows = [
+        f"{str(day).replace('T', ' ')}," + ",".join(map("{:.3f}".format, row))
+        for day, row in zip(dates, values, strict=True)
+    ]
+    _put(folder / "data" / "hours.csv", "\n".join(["date,a,b,c,d,e,f,OT", *rows]) + "\n")
+
+
+def ratings(folder: Path) -> None:
+    """Write what people think of films: stars, films seen, and for each one to be found again."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    people, films = rng.normal(size=(120, 4)), rng.normal(size=(150, 4))
+    liked = people @ films.T + 0.5 * rng.standard_normal((120, 150))
+    stars, asked = np.clip(np.round(3.5 + liked), 1, 5).astype(int), rng.random((120, 150)) < 0.4
+    rows = [f"{u + 1}::{i + 1}::{stars[u, i]}::0" for u, i in np.argwhere(asked)]
+    _put(folder / "ml-1m" / "ratings.dat", "\n".join(rows) + "\n")
+    best = np.argsort(-liked, axis=1)[:, :21]
+    seen = [f"{u}\t{i}\t5\t0" for u in range(120) for i in best[u, 1:]]
+    _put(folder / "ml-1m.train.rating", "\n".join([*seen, "0\t149\t5\t0"]) + "\n")
+    others = [rng.choice(np.setdiff1d(range(150), best[u]), 99) for u in range(120)]
+    found = [f"({u},{best[u, 0]})\t" + "\t".join(map(str, others[u])) for u in range(120)]
+    _put(folder / "ml-1m.test.negative", "\n".join(found) + "\n")
+
+
 def tables(folder: Path) -> None:
     """Write small tables under the names of those that every book takes."""
     import numpy as np
@@ -173,6 +230,10 @@ FILES: dict[str, Callable[[Path], None]] = {
         classes,
         sounds,
         packed_digits,
+        postal_digits,
+        masks,
+        hours,
+        ratings,
         tables,
         places,
     )

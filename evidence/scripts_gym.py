@@ -15,17 +15,24 @@ def install(module: Callable[..., Any]) -> None:
     for name in ("gym", "gymnasium"):
         made = module(name, make=make, Env=Task)
         made.spaces = module(f"{name}.spaces", Discrete=Discrete, Box=Box)
+        module(f"{name}.wrappers", RecordEpisodeStatistics=Counted)
+        module(f"{name}.vector", SyncVectorEnv=Several)
 
 
 class Discrete:
     """Actions 0 … n − 1."""
 
     def __init__(self, n: int) -> None:
-        self.n, self.shape, self.rng = n, (), np.random.default_rng(0)
+        self.n, self.shape, self.dtype = n, (), np.int64
+        self.rng = np.random.default_rng(0)
 
     def sample(self) -> int:
         """Return one of them."""
         return int(self.rng.integers(self.n))
+
+    def seed(self, seed: int) -> None:
+        """Begin other random numbers."""
+        self.rng = np.random.default_rng(seed)
 
 
 class Box:
@@ -126,6 +133,59 @@ class Pendulum(Task):
         turn = float(np.clip(turn + 0.05 * (15 * math.sin(angle) + 3 * push), -8, 8))
         self.state = np.array([angle + 0.05 * turn, turn])
         return -cost, False
+
+
+class Counted:
+    """A task that says at the end of an episode what it gave."""
+
+    def __init__(self, task: Any) -> None:
+        self.task, self.total = task, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.task, name)
+
+    def reset(self, **options: Any) -> tuple[np.ndarray, dict]:
+        """Begin an episode."""
+        self.total = 0.0
+        return self.task.reset(**options)
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        """Act."""
+        seen, reward, over, cut, said = self.task.step(action)
+        self.total += reward
+        said = {"episode": {"r": self.total, "l": self.task.steps}} if over or cut else said
+        return seen, reward, over, cut, said
+
+
+class Several:
+    """Tasks side by side, each begun anew when it ends."""
+
+    def __init__(self, makers: list[Callable[[], Any]], **_: Any) -> None:
+        self.tasks = [one() for one in makers]
+        self.num_envs = len(self.tasks)
+        self.single_action_space = self.tasks[0].action_space
+        self.single_observation_space = self.tasks[0].observation_space
+
+    def reset(self, *, seed: int | None = None, **_: Any) -> tuple[np.ndarray, dict]:
+        """Begin an episode of each."""
+        seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
+        begun = [one.reset(seed=s)[0] for one, s in zip(self.tasks, seeds, strict=True)]
+        return np.stack(begun), {}
+
+    def step(self, actions: Any) -> tuple[Any, ...]:
+        """Act in each."""
+        given = [one.step(action) for one, action in zip(self.tasks, actions, strict=True)]
+        seen = [one[0] for one in given]
+        reward, over, cut = (np.array([one[i] for one in given]) for i in (1, 2, 3))
+        ended = over | cut
+        if not ended.any():
+            return np.stack(seen), reward, over, cut, {}
+        said = {"final_info": [one[4] or None for one in given], "final_observation": seen}
+        begun = [self.tasks[i].reset()[0] if ended[i] else seen[i] for i in range(self.num_envs)]
+        return np.stack(begun), reward, over, cut, said
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def make(name: str, **_: Any) -> Task:

@@ -70,6 +70,16 @@ def _digits_for_all() -> None:
                 setattr(sys.modules[f"torchvision.datasets.{place}"], name, kind)
 
 
+def feeds() -> None:
+    """Let TensorFlow's first tutorials give the digits by batches."""
+    from evidence.scripts_pictures import Feeds
+
+    for name in ("tensorflow", "tensorflow.examples", "tensorflow.examples.tutorials"):
+        module(name)
+    made = module("tensorflow.examples.tutorials.mnist")
+    made.input_data = module("tensorflow.examples.tutorials.mnist.input_data", read_data_sets=Feeds)
+
+
 def lightning() -> None:
     """Let Lightning's demonstrations have the digits, and both its names be one package."""
     if importlib.util.find_spec("lightning") is None:
@@ -141,5 +151,5 @@ def graphs() -> None:
 
 
 PACKAGES: dict[str, Callable[[], None]] = {
-    one.__name__: one for one in (pictures, lightning, gym, hub, sounds, graphs)
+    one.__name__: one for one in (pictures, feeds, lightning, gym, hub, sounds, graphs)
 }

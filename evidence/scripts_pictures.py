@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from PIL import Image
 from torch.utils.data import Dataset
@@ -56,3 +57,28 @@ class Painted(Digits):
 
 DATA_SETS = dict.fromkeys(("MNIST", "FashionMNIST", "KMNIST", "EMNIST"), Digits)
 DATA_SETS |= dict.fromkeys(("CIFAR10", "SVHN"), Painted)
+
+
+class Feed:
+    """Flat digits between 0 and 1 by batches, as TensorFlow's first tutorials have them."""
+
+    def __init__(self, part: slice, one_hot: bool) -> None:
+        x, y = digits(28)
+        self.images = (x[part].reshape(-1, 784) / 255).astype(np.float32)
+        self.labels = np.eye(10, dtype=np.float32)[y[part]] if one_hot else y[part]
+        self.rng, self.left = np.random.default_rng(0), np.empty(0, dtype=np.int64)
+
+    def next_batch(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows that have not been given in this pass."""
+        if len(self.left) < size:
+            self.left = self.rng.permutation(len(self.images))
+        rows, self.left = self.left[:size], self.left[size:]
+        return self.images[rows], self.labels[rows]
+
+
+class Feeds:
+    """Digits to train with and to test with."""
+
+    def __init__(self, folder: Any = "", one_hot: bool = False, **_: Any) -> None:
+        self.train = Feed(slice(0, TRAINING), one_hot)
+        self.test = self.validation = Feed(slice(TRAINING, None), one_hot)

@@ -96,6 +96,14 @@ def RandomHorizontalFlip(p: float = 0.5) -> Change:  # noqa: N802
     return flip
 
 
+def ToPILImage() -> Change:  # noqa: N802
+    def to_picture(x: torch.Tensor) -> Any:
+        array = (x * 255).byte().numpy().transpose(1, 2, 0)
+        return Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array)
+
+    return to_picture
+
+
 def Lambda(change: Change) -> Change:  # noqa: N802
     return change
 
@@ -109,5 +117,6 @@ TRANSFORMS = (
     Pad,
     RandomCrop,
     RandomHorizontalFlip,
+    ToPILImage,
     Lambda,
 )
