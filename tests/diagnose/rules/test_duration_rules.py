@@ -162,6 +162,15 @@ def test_steps_of_single_rows_need_rows_that_could_be_taken_together():
     assert ask(noisy, record) == []  # a few rows that come again and again
 
 
+def test_single_sentences_could_be_taken_together_as_well():
+    record = jumping(above("noise.remark"), size=1, learnt=0.9)
+    words = np.random.default_rng(0).integers(0, 50, (8, 12))
+    record.train.inputs = [words[i : i + 1, : 5 + i] for i in range(8)]  # each of its own length
+    assert only(noisy, record).severity == "info"
+    record.train.inputs = [words[:1]] * 8
+    assert ask(noisy, record) == []
+
+
 def test_single_rows_are_the_cause_where_nothing_is_learnt_though_the_loss_jumps_little():
     found = only(noisy, jumping(above("noise.remark"), size=1, learnt=0.0))
     assert (found.severity, found.evidence[0].threshold) == ("warning", limit("noise.remark"))

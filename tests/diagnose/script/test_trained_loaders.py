@@ -13,8 +13,9 @@ from torch.utils.data import DataLoader, TensorDataset
 from castalia.diagnose.script import Session
 
 
+@pytest.mark.parametrize("gradients", [False, True], ids=["no_grad", "with gradients"])
 @pytest.mark.parametrize("read", ["the same", "a copy", "others"])
-def test_training_rows_are_a_leak_where_another_loader_gives_them(read):
+def test_training_rows_are_a_leak_where_another_loader_gives_them(read, gradients):
     torch.manual_seed(0)
     x = torch.randn(128, 8)
     rows = TensorDataset(x, (x.sum(1) > 0).long())
@@ -36,10 +37,31 @@ def test_training_rows_are_a_leak_where_another_loader_gives_them(read):
                 optimizer.zero_grad()
                 F.cross_entropy(net(xs), ys).backward()
                 optimizer.step()
-            net.eval()
-            with torch.no_grad():
+            net.train(gradients)  # as those do who call neither eval() nor no_grad()
+            with torch.set_grad_enabled(gradients):
                 right = [net(xs).argmax(1) == ys for xs, ys in again]
         assert len(right) == 4
     finally:
         session.stop()
     assert ("CST206" in session.diagnosis().codes) == (read == "a copy")
+
+
+def test_rows_of_a_second_loader_that_the_loss_is_of_are_no_validation():
+    torch.manual_seed(0)
+    x = torch.randn(128, 8)
+    rows = TensorDataset(x, (x.sum(1) > 0).long())
+    session = Session()
+    session.start()
+    try:
+        net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+        loaders = [DataLoader(one, 16, shuffle=True) for one in (rows, copy.copy(rows))]
+        for _ in range(4):
+            for (a, ya), (b, _) in zip(*loaders, strict=True):
+                optimizer.zero_grad()
+                near = (net(a).mean(0) - net(b).mean(0)).square().sum()
+                (F.cross_entropy(net(a), ya) + near).backward()
+                optimizer.step()
+    finally:
+        session.stop()
+    assert not any(len(record.validation) for record in session.records)

@@ -193,7 +193,13 @@ class Doctor(Observer):
 
     def reads(self, again: bool) -> None:
         """Hear that data are read from now on: those that are trained on again, or others."""
+        self._try(Doctor._reads, again)
+
+    def _reads(self, again: bool) -> None:
+        self._no_pass()
         self._validating.again = again
+        if not again:
+            self._rouse()
 
     def _log(self, loss: Any, outputs: Any, targets: Any, inputs: Any) -> None:
         self._rouse()
@@ -255,6 +261,7 @@ class Doctor(Observer):
         if not self._passes and (step.entered or self.record.losses or step.loss is not None):
             facts.note(self.record, NO_PASS)
         self._forgotten()
+        self._no_pass()
         self._validating.end_phase()
         self._keeper.conclude()
         self.record.restored = 0 < step.number == self._put_back

@@ -41,6 +41,7 @@ __all__ = ["TASKS", "Observer"]
 TASKS = ("binary", "multiclass", "multilabel", "regression", "lm", "seq", "vae", "gan")
 MOST_TROUBLES = 10
 SHOWN = 16  # batches that are kept of what a discriminator was given
+UNSURE = 4  # calls that are kept until it is known whether a backward pass follows
 
 
 class Observer:
@@ -71,6 +72,7 @@ class Observer:
         self._put_back = -1  # the step before which weights were loaded
         self._others: list[Observer] = []  # all that watch in this process, this one too
         self._made: Callable[[], Tensor | None] = _nothing  # what the module returned last
+        self._unsure: list[Any] = []  # inputs from data that are not trained on, no pass so far
         self._troubles = 0
         self._handles: list[Any] = []
         self._counting: list[Any] = []  # hooks that are not there while it is quiet
@@ -193,6 +195,8 @@ class Observer:
                 if len(self._others) > 1:
                     self._judges(step.inputs)
             step.evaluating = None if step.training else step.inputs
+        if step.training and self._validating.again is False and len(self._unsure) < UNSURE:
+            self._unsure.append(facts.first_tensor(args, kwargs))
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
         """Keep the outputs, and the latent code of an encoder that returns mean and spread."""
@@ -223,6 +227,18 @@ class Observer:
         if self._step.evaluating is not None:
             self._validating.forward(False, self._step.evaluating)
             self._step.evaluating = None
+
+    def _no_pass(self) -> None:
+        """Take calls on other data than those trained on, and no pass after them, for validation.
+
+        Such is one without eval() and without no_grad().
+        """
+        unsure, self._unsure, step = self._unsure, [], self._step
+        if unsure and self._passes and not step.passes:
+            for inputs in unsure:
+                self._validating.aside(inputs)
+            step.entered, step.inputs, step.output = False, None, None
+            step.returned, step.sizes = (), ()
 
     # ---------------------------------------------------------------- the loss function is called
 
@@ -280,7 +296,7 @@ class Observer:
         glance = self._sampling.glance(step.number)
         if not self._is_ours(root, step, glance):
             return False
-        step.evaluating = None
+        step.evaluating, self._unsure = None, []
         self._keeper.succeeded()
         self._validating.end_phase()
         if not self._broken and isinstance(loss, float) and not math.isfinite(loss):

@@ -54,6 +54,11 @@ class ValidationLog:
         if self.again is False:
             self.record.final["apart"] = 1.0
 
+    def aside(self, inputs: Any) -> None:
+        """Keep rows of data that are not trained on, of a call with gradients on."""
+        self._keep(inputs, None, None)
+        self.record.final["apart"] = 1.0
+
     def batch(self, loss: Any, outputs: Any, targets: Any, inputs: Any) -> None:
         """Note a batch of validation whose outputs and targets are known."""
         outputs, targets = facts.tensor(outputs), facts.tensor(targets)
@@ -75,7 +80,7 @@ class ValidationLog:
         self.again = None
         if self._losses:
             self.end(None, None, False)
-        elif self._modes:
+        elif self._modes or self._kept:
             self._keep(self._inputs, None, None)
             self._begin()
 
