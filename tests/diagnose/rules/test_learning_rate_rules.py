@@ -11,9 +11,12 @@ from tests.diagnose.rules.records import (
     below,
     classification,
     falling,
+    network,
     only,
     poor,
+    regression,
     set_gradients,
+    set_head,
     set_promise,
     set_turning,
     set_updates,
@@ -337,3 +340,53 @@ def test_a_step_that_throws_the_network_where_nothing_moves_is_a_rate_too_high()
     learns = set_promise(classification(), 1e-8)
     learns.looks[1].update = learns.looks[1].update * 3e8
     assert ask(too_high, learns) == []
+
+
+def slow_on_large_targets(kind):
+    """A linear model of targets 75 times too large, whose steps promise next to nothing."""
+    record = regression(0.03, list(np.linspace(5600.0, 5430.0, 200)))
+    network(record, depth=1, outputs=1)
+    set_head(record, layer="0")
+    for rows in (record.train.targets, record.train.outputs):
+        rows[:] = [75 * one for one in rows]
+    record.optimizers = [OptimizerFacts(kind, LR, most=LR, first=LR)]
+    set_promise(record, 1e-4)
+    for look in record.looks:
+        look.next_gradient = look.gradient
+    return record
+
+
+def test_the_rate_that_suits_a_linear_model_does_not_depend_on_its_targets():
+    found = judge(slow_on_large_targets("SGD")).findings
+    assert [one.code for one in found][:2] == ["CST102", "CST202"]
+    # Steps of Adam are as long as the rate, and large targets far away.
+    assert judge(slow_on_large_targets("Adam")).findings[0].code == "CST202"
+
+
+def test_large_targets_do_not_throw_a_linear_model_off():
+    record = slow_on_large_targets("SGD")
+    record.losses = list(np.geomspace(5600.0, 1e6, 200))
+    assert judge(set_promise(record, 3.0)).findings[0].code == "CST101"
+    network(record, depth=3, outputs=1)  # deep ones they do
+    assert judge(set_promise(record, 3.0)).findings[0].code == "CST202"
+
+
+def test_a_game_whose_weights_hardly_move_has_a_rate_too_low():
+    def game(travelled, promise=1e-5):
+        record = set_promise(classification(0.5), promise)
+        record.task = "gan"
+        for weight in record.weights:
+            weight.travelled = travelled
+        return record
+
+    found = only(too_low, game(below("rate.travelled")))
+    assert (found.code, found.severity) == ("CST102", "warning")
+    assert found.remedy.changes["lr"] == pytest.approx(10 * LR)
+    assert ask(too_low, game(above("rate.travelled"))) == []
+    assert ask(too_low, game(below("rate.travelled"), above("rate.promise"))) == []
+    trained = game(below("rate.travelled"))
+    norm = replace(trained.weights[1], name="1.weight", kind="LayerNorm")
+    trained.weights.append(norm)
+    for look in trained.looks:
+        look.weights["1.weight"] = 0.7
+    assert ask(too_low, trained) == []  # what was trained before goes slowly

@@ -35,6 +35,8 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
         return False  # so it began, whatever came later
     if cause == "CST201" and symptom == "CST102":
         return False
+    if cause == "CST202" and symptom in ("CST101", "CST102"):
+        return not _follows_slopes(case) or (symptom == "CST101" and len(case.depth) > 1)
     if cause == "CST201" and symptom == "CST301":
         return case.copies  # outputs are out of reach of what was not scaled
     if cause == "CST116" and symptom in ("CST101", "CST104"):
@@ -68,6 +70,16 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     if cause == "CST101" and symptom == "CST104":
         return not _explodes_by_itself(case)
     return True
+
+
+def _follows_slopes(case: Case) -> bool:
+    """Whether steps are as long as gradients are: those of large targets are long by themselves.
+
+    The curvature of a squared error does not depend on targets, nor does the rate that suits a
+    linear model.
+    """
+    plain = case.optimizer is not None and case.optimizer.kind == "SGD"
+    return plain and case.head.loss == "mse"
 
 
 def _left_unnormalised(case: Case) -> bool:

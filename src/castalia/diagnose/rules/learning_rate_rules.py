@@ -192,7 +192,10 @@ def _between(case: Case, one: float, other: float, verb: str) -> Remedy:
 
 def too_low(case: Case) -> Iterator[Finding]:
     """Loss that falls steadily but slowly, with steps that promise next to nothing."""
-    if not len(case.finite) or case.adversarial or case.broken or case.acts or not case.steps_seen:
+    if not len(case.finite) or case.broken or not case.steps_seen:
+        return
+    if case.adversarial or case.acts:
+        yield from _hardly_moves(case)
         return
     if case.optimizer:
         yield from _taken_back(case)
@@ -226,6 +229,43 @@ def too_low(case: Case) -> Iterator[Finding]:
         evidence,
         Evidence("share of the loss taken away", learnt, limit("rate.slow_learnt"), above=False),
     )
+
+
+def _hardly_moves(case: Case) -> Iterator[Finding]:
+    """A game or an agent, whose loss need not fall, that is still what it was drawn as."""
+    far = [w.travelled for w in case.record.weights if len(w.shape) >= 2 and w.moved]
+    if case.steps < limit("rate.many_steps") or not far or None in far or _was_trained(case):
+        return
+    travelled = max(one for one in far if one is not None)
+    tiny = not case.promise >= limit("rate.promise")  # or not known
+    if not tiny or not 0 < travelled < limit("rate.travelled"):
+        return
+    evidence = Evidence(
+        "distance of the weights from their start over their size",
+        travelled,
+        limit("rate.travelled"),
+        above=False,
+    )
+    yield finding(
+        "CST102",
+        "warning",
+        0.8,
+        f"{_rate(case)} is too low: after {case.steps} steps the network is hardly another than at "
+        "the start.",
+        _between(case, limit("rate.most_up"), 3.0, "Raise"),
+        evidence,
+    )
+
+
+def _was_trained(case: Case) -> bool:
+    """Whether normalising layers no longer scale by 1: a network that is trained on goes slowly."""
+    first = case.looks[0].weights if case.looks else {}
+    scales = [
+        first.get(w.name, 1.0)
+        for w in case.record.weights
+        if "Norm" in w.kind and w.name.endswith("weight")
+    ]
+    return any(abs(scale - 1) > limit("rate.scales") for scale in scales)
 
 
 def _slow_severity(learnt: float) -> str:

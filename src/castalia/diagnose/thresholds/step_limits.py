@@ -51,6 +51,10 @@ STEPS = {
     ),
     "rate.conditioned": Limit(1e-3, "chosen", "promise of steps that steep directions do not hold"),
     "rate.tiny": Limit(0.1, "corpus", "times rate.slow: too slow even where the loss has stopped"),
+    "rate.travelled": Limit(
+        0.1, "corpus", "way of the weights over their size, in a game; healthy from 0.4"
+    ),
+    "rate.scales": Limit(0.01, "definition", "scales of norms begin at 1, or 0.02 around it"),
     "rate.slow_learnt": Limit(0.8, "chosen", "share of the guessing loss taken away"),
     "rate.slow_error": Limit(0.3, "chosen", "the same, below which a low rate is an error"),
     "rate.slow_remark": Limit(0.5, "corpus", "the same, a remark above; too low rates to 0.21"),
