@@ -46,6 +46,29 @@ def test_few_rows_are_enough_for_who_knows_a_related_task(strategy):
     assert model.score(unseen, 1 - truth) > scratch.score(unseen, 1 - truth) + 0.1
 
 
+def test_far_from_the_known_task_all_layers_must_move():
+    net, other = clone(NET).set_params(epochs=30), np.random.default_rng(7).permutation(20)
+    for seed in (0, 1):
+        related = clone(net).set_params(random_state=seed).fit(*corners(800, seed))
+        (X, y), (unseen, truth) = corners(200, seed + 9), corners(500, seed + 90)
+        frozen, moved = (
+            strategy(net, source=related, random_state=seed).fit(X[:, other], y)
+            for strategy in (FeatureExtract, FineTune)
+        )
+        gain = moved.score(unseen[:, other], truth) - frozen.score(unseen[:, other], truth)
+        assert gain > 0.01
+
+
+def test_a_start_from_rows_without_labels_learns_sooner_from_few_labels():
+    gains = []
+    for seed in range(4):
+        (X, y), (unseen, truth) = corners(620, seed), corners(500, seed + 50)
+        plain = clone(NET).set_params(random_state=seed).fit(X[:20], y[:20])
+        model = Pretrain(NET, share=0.4, random_state=seed).fit(X[:20], y[:20], unlabelled=X[20:])
+        gains.append(model.score(unseen, truth) - plain.score(unseen, truth))
+    assert np.mean(gains) > 0.05
+
+
 def test_rows_without_labels_are_read_first(monkeypatch):
     seen = []
     fit = MLPClassifier.fit

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from torch import nn
@@ -125,6 +126,19 @@ def test_the_other_tasks_of_their_own_teach_features_too(method, least):
     assert found.score(features, y) > least
 
 
+def test_hidden_columns_are_foretold_better_than_by_their_means_and_a_probe_gains():
+    X, y = corners(600, 0, 0.6, columns=8)
+    unseen, truth = corners(500, 50, 0.6, columns=8)
+    net = clone(NET).set_params(hidden=(32,))
+    model = SelfSupervised(net, method="masked", share=0.4, random_state=0).fit(X)
+    assert model.history_[-1]["loss"] < 0.75  # 1: the mean of every column
+
+    def probe(rows, others):
+        return LogisticRegression(max_iter=500).fit(rows[:40], y[:40]).score(others, truth)
+
+    assert probe(model.transform(X), model.transform(unseen)) > probe(X, unseen) + 0.25
+
+
 def test_a_head_of_two_layers_makes_the_code_and_is_left_behind(tmp_path):
     X, _ = moons(60)
     net = clone(NET).set_params(epochs=1, batch_size=60)
@@ -191,6 +205,18 @@ def test_unlabelled_rows_are_learnt_from_by_the_other_methods(method):
     X, y = corners(300, 0, 0.6, columns=8)
     model = SemiSupervised(NET, method=method, noise=0.5, share=0.4, random_state=0)
     assert model.fit(X[:16], y[:16], unlabelled=X[16:]).score(X, y) > 0.8
+
+
+def test_features_of_rows_without_labels_beat_two_labels_of_each_digit_alone():
+    X, y = load_digits(return_X_y=True)
+    net = MLPClassifier(hidden=(64,), epochs=20, lr=0.02, training=PLAIN, random_state=0)
+    order = np.random.default_rng(2).permutation(len(X))
+    rows, unseen = order[:800], order[800:]
+    known = np.concatenate([rows[y[rows] == digit][:2] for digit in range(10)])
+    alone = clone(net).fit(X[known], y[known])
+    model = SemiSupervised(net, method="representation", random_state=0)
+    model.fit(X[known], y[known], unlabelled=X[rows])
+    assert model.score(X[unseen], y[unseen]) > alone.score(X[unseen], y[unseen]) + 0.05
 
 
 def test_a_representation_is_kept_while_the_last_layer_is_fitted():
