@@ -6,8 +6,9 @@ classes with 15 queries each. Published: prototypes (2017, Snell, Swersky, Zemel
 98.8 / 99.7 % with 1 / 5 shots of 5 classes, 96.0 % with 1 shot of 20; MAML (2017, Finn, Abbeel,
 Levine, arXiv 1703.03400) 98.7 / 99.9 / 95.8 %. MAML normalises by the rows of a task that are
 asked for together, as there. Drawings are turned, moved and scaled a little in training. FEW_SHOT
-names what is fitted, all by default: "ProtoNet", "MAML", or one row of them ("MAML 20 1"), and
-FEW_SHOT_SECONDS how long each network is trained.
+names what is fitted, all by default: "ProtoNet", "MAML", or one row of them ("MAML 20 1"),
+FEW_SHOT_SECONDS how long each network is trained, and FEW_SHOT_POOLING what halves the maps of
+MAML's: "max", or "stride" as in its paper.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ def start(ways: int, shots: int, quick: bool, epochs: int) -> MAML:
     """An inner step with learnt rates, or two where there are many classes; second order."""
     many = ways > 5
     return MAML(
-        convnet(quick, batch_norm="own"), ways=ways, shots=shots, queries=5,
+        convnet(quick, batch_norm="own", pooling=os.environ.get("FEW_SHOT_POOLING", "max")),
+        ways=ways, shots=shots, queries=5,
         inner_lr=0.2 if many else 0.4, inner_steps=1 + many, rates="learnt",
         tasks=2 if quick else 16 if many else 32, epochs=epochs, lr=1e-3, random_state=0,
     )  # fmt: skip
