@@ -132,6 +132,9 @@ def test_hidden_columns_are_foretold_better_than_by_their_means_and_a_probe_gain
     net = clone(NET).set_params(hidden=(32,))
     model = SelfSupervised(net, method="masked", share=0.4, random_state=0).fit(X)
     assert model.history_[-1]["loss"] < 0.75  # 1: the mean of every column
+    x = torch.from_numpy(X / X.std(axis=0)).float()
+    with torch.no_grad():
+        assert torch.corrcoef(torch.stack([model.module_(x).flatten(), x.flatten()]))[0, 1] > 0.4
 
     def probe(rows, others):
         return LogisticRegression(max_iter=500).fit(rows[:40], y[:40]).score(others, truth)
@@ -217,6 +220,10 @@ def test_features_of_rows_without_labels_beat_two_labels_of_each_digit_alone():
     model = SemiSupervised(net, method="representation", random_state=0)
     model.fit(X[known], y[known], unlabelled=X[rows])
     assert model.score(X[unseen], y[unseen]) > alone.score(X[unseen], y[unseen]) + 0.05
+    other = clone(model).fit(X[known], y[known][::-1], unlabelled=X[rows])  # labels change the head
+    first, second = (list(each.module_.parameters()) for each in (model, other))
+    assert_close(first[0], second[0], rtol=0, atol=0)
+    assert not torch.equal(first[-2], second[-2])
 
 
 def test_a_representation_is_kept_while_the_last_layer_is_fitted():
