@@ -371,22 +371,69 @@ def test_large_targets_do_not_throw_a_linear_model_off():
     assert judge(set_promise(record, 3.0)).findings[0].code == "CST202"
 
 
-def test_a_game_whose_weights_hardly_move_has_a_rate_too_low():
-    def game(travelled, promise=1e-5):
-        record = set_promise(classification(0.5), promise)
-        record.task = "gan"
-        for weight in record.weights:
-            weight.travelled = travelled
-        return record
+def game(travelled, promise=1e-5):
+    """A game with weights that are so far from their start."""
+    record = set_promise(classification(0.5), promise)
+    record.task = "gan"
+    for weight in record.weights:
+        weight.travelled = travelled
+    return record
 
+
+def test_a_game_whose_weights_hardly_move_has_a_rate_too_low():
     found = only(too_low, game(below("rate.travelled")))
     assert (found.code, found.severity) == ("CST102", "warning")
     assert found.remedy.changes["lr"] == pytest.approx(10 * LR)
     assert ask(too_low, game(above("rate.travelled"))) == []
     assert ask(too_low, game(below("rate.travelled"), above("rate.promise"))) == []
-    trained = game(below("rate.travelled"))
-    norm = replace(trained.weights[1], name="1.weight", kind="LayerNorm")
-    trained.weights.append(norm)
-    for look in trained.looks:
-        look.weights["1.weight"] = 0.7
-    assert ask(too_low, trained) == []  # what was trained before goes slowly
+    short = game(below("rate.travelled"))
+    short.losses = short.losses[: int(limit("steps.few")) - 1]
+    assert ask(too_low, short) == []
+
+
+def test_a_game_of_networks_that_were_trained_before_goes_slowly():
+    record = game(below("rate.travelled"))
+    record.weights.append(replace(record.weights[1], name="1.weight", kind="LayerNorm"))
+    for scale, codes in ((1.0, ["CST102"]), (0.7, [])):
+        for look in record.looks:
+            look.weights["1.weight"] = scale
+        assert [one.code for one in ask(too_low, record)] == codes
+
+
+def test_a_loss_below_zero_is_no_measure_of_steps_but_the_way_is():
+    for way, codes in ((below, ["CST102"]), (above, [])):
+        record = set_head(game(way("rate.travelled_signed"), promise=0.5), loss="unknown")
+        record.task, record.losses = None, list(-np.asarray(record.losses))
+        assert [one.code for one in ask(too_low, record)] == codes
+
+
+def test_long_steps_after_which_a_game_has_no_gradient_are_a_rate_too_high():
+    def thrown(left, ratio, loss=1.0):
+        record = set_updates(game(1.0), ratio)
+        record.losses = [loss] * record.steps
+        record.losses[0] = 1.0
+        for look in record.looks[4:]:
+            look.gradients = {name: left * g for name, g in look.gradients.items()}
+        return record
+
+    found = only(too_high, thrown(0.0, above("rate.ratio")))
+    assert (found.code, found.severity) == ("CST101", "error")
+    assert found.evidence[0].threshold == limit("rate.still")
+    assert ask(too_high, thrown(0.0, below("rate.ratio"))) == []
+    assert ask(too_high, thrown(above("rate.still"), above("rate.ratio"))) == []
+    won = thrown(0.0, above("rate.ratio"), loss=below("rate.had_learnt"))
+    assert ask(too_high, won) == []  # a judge that is right about everything has none either
+
+
+def test_long_steps_that_take_every_layer_of_an_agent_far_away_are_a_rate_too_high():
+    def agent(way, ratio):
+        record = set_updates(game(way), ratio)
+        record.task, record.asides = None, 5
+        return record
+
+    assert only(too_high, agent(above("rate.far"), above("rate.wild"))).code == "CST101"
+    assert ask(too_high, agent(below("rate.far"), above("rate.wild"))) == []
+    assert ask(too_high, agent(above("rate.far"), below("rate.wild"))) == []
+    one_stays = agent(above("rate.far"), above("rate.wild"))
+    one_stays.weights[0].travelled = 0.5  # only the last layer began near zero
+    assert ask(too_high, one_stays) == []

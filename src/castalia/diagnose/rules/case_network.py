@@ -69,6 +69,18 @@ class Network:
         return float(np.median(found)) if found else np.nan
 
     @cached_property
+    def longest(self) -> float:
+        """Largest of the same over the first looks; NaN where none is known."""
+        found = [float(np.median(r)) for look in self.looks[:8] if len(r := self.ratios(look))]
+        return max(found, default=np.nan)
+
+    @cached_property
+    def travelled(self) -> np.ndarray:
+        """How far each weight matrix that moved is from its start, over its size there."""
+        moved = [w.travelled for w in self.record.weights if len(w.shape) >= 2 and w.moved]
+        return np.asarray([one for one in moved if one is not None], dtype=float)
+
+    @cached_property
     def promises(self) -> np.ndarray:
         """Share of the loss that each sampled step promises to take away: minus gradient by step.
 

@@ -18,12 +18,10 @@ AT_FIRST = 8  # looks among which a step may throw the network where nothing mov
 
 def too_high(case: Case) -> Iterator[Finding]:
     """Loss that grows, bounces or leaps, with steps that promise more than they can keep."""
-    if not len(case.finite) or case.acts or not case.steps_seen:
+    if not len(case.finite) or not case.steps_seen:
         return
-    if case.adversarial:
+    if _loss_says_nothing(case):
         yield from _beyond_all(case)
-        return
-    if case.signed and not case.broken:
         return
     tries = _tries(case)
     evidence = [*_diverged(case), *(() if tries else (*_leapt(case), *_bounces(case)))]
@@ -66,12 +64,47 @@ def too_high(case: Case) -> Iterator[Finding]:
     )
 
 
+def _loss_says_nothing(case: Case) -> bool:
+    """Whether it is the loss of a game, an agent or a likelihood, which need not fall to zero."""
+    return case.adversarial or case.acts or (case.signed and not case.broken)
+
+
 def _beyond_all(case: Case) -> Iterator[Finding]:
-    """Steps that promise more than the whole loss, which none can keep, in a game as elsewhere."""
-    if case.promise > 1 and not case.signed:
-        evidence = Evidence("share of the loss that one step promises", case.promise, 1.0)
-        words = f"{_rate(case)} is too high: {evidence.sentence}."
-        yield finding("CST101", "error", 0.9, words, _lower(case), evidence)
+    """Steps that no network can take, whatever its loss is.
+
+    They promise more than the whole loss, throw the weights where no gradient is left, or take all
+    of them far away.
+    """
+    evidence = []
+    if case.promise > 1 and case.adversarial and not case.signed:
+        evidence = [Evidence("share of the loss that one step promises", case.promise, 1.0)]
+    elif case.longest > limit("rate.ratio"):
+        what = "largest update-to-weight ratio of the first steps"
+        evidence = [*_stands_still(case), *_went_far(case)]
+        evidence += [Evidence(what, case.longest, limit("rate.ratio"))] if evidence else []
+    if evidence:
+        words = f"{_rate(case)} is too high: {evidence[0].sentence}."
+        yield finding("CST101", "error", 0.9, words, _lower(case), *evidence)
+
+
+def _stands_still(case: Case) -> list[Evidence]:
+    """Return what is left of the gradient in the second half, if nothing is.
+
+    A judge that is right about everything has none either.
+    """
+    if not case.signed and case.final < limit("rate.had_learnt") * case.initial:
+        return []
+    first, late = case.totals[:AT_FIRST], case.totals[len(case.totals) // 2 :]
+    left = float(np.nanmedian(late) / np.nanmax(first)) if len(late) >= 3 else np.nan
+    bar = limit("rate.still")
+    return [Evidence("gradient later over that of the start", left, bar, False)] * (left < bar)
+
+
+def _went_far(case: Case) -> list[Evidence]:
+    """Return how far the weights of every layer went, against their size at the start."""
+    far, bar = case.travelled, limit("rate.far")
+    way = float(min(far)) if len(far) > 1 and case.longest > limit("rate.wild") else 0.0
+    return [Evidence("least way of a layer's weights over their size", way, bar)] * (way > bar)
 
 
 def _tries(case: Case) -> bool:
@@ -194,7 +227,7 @@ def too_low(case: Case) -> Iterator[Finding]:
     """Loss that falls steadily but slowly, with steps that promise next to nothing."""
     if not len(case.finite) or case.broken or not case.steps_seen:
         return
-    if case.adversarial or case.acts:
+    if _loss_says_nothing(case):
         yield from _hardly_moves(case)
         return
     if case.optimizer:
@@ -233,17 +266,17 @@ def too_low(case: Case) -> Iterator[Finding]:
 
 def _hardly_moves(case: Case) -> Iterator[Finding]:
     """A game or an agent, whose loss need not fall, that is still what it was drawn as."""
-    far = [w.travelled for w in case.record.weights if len(w.shape) >= 2 and w.moved]
-    if case.steps < limit("rate.many_steps") or not far or None in far or _was_trained(case):
+    if case.steps < limit("steps.few") or not len(case.travelled) or _was_trained(case):
         return
-    travelled = max(one for one in far if one is not None)
-    tiny = not case.promise >= limit("rate.promise")  # or not known
-    if not tiny or not 0 < travelled < limit("rate.travelled"):
+    travelled, bar = float(max(case.travelled)), limit("rate.travelled")
+    bar = limit("rate.travelled_signed") if case.signed else bar  # of which no step is a share
+    tiny = case.signed or not case.promise >= limit("rate.promise")  # or not known
+    if not tiny or not 0 < travelled < bar:
         return
     evidence = Evidence(
         "distance of the weights from their start over their size",
         travelled,
-        limit("rate.travelled"),
+        bar,
         above=False,
     )
     yield finding(

@@ -54,6 +54,10 @@ STEPS = {
     "rate.travelled": Limit(
         0.1, "corpus", "way of the weights over their size, in a game; healthy from 0.4"
     ),
+    "rate.travelled_signed": Limit(0.05, "corpus", "the same of losses below zero; healthy from 1"),
+    "rate.still": Limit(1e-5, "corpus", "gradient later over that at first; healthy from 2e-4"),
+    "rate.far": Limit(3.5, "chosen", "way of all weights over their size; healthy agents to 2.2"),
+    "rate.wild": Limit(0.3, "chosen", "largest early ratio; healthy games to 0.11, an agent 0.5"),
     "rate.scales": Limit(0.01, "definition", "scales of norms begin at 1, or 0.02 around it"),
     "rate.slow_learnt": Limit(0.8, "chosen", "share of the guessing loss taken away"),
     "rate.slow_error": Limit(0.3, "chosen", "the same, below which a low rate is an error"),
