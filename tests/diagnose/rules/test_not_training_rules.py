@@ -115,6 +115,14 @@ def test_where_nothing_moves_the_reason_is_told(why):
     assert cure in found.remedy.text
 
 
+def test_a_player_without_gradients_may_be_the_other_one_s_victim():
+    alone, game = without_gradient(), without_gradient()
+    game.task = "gan"
+    sure = [only(frozen, record).confidence for record in (alone, game)]
+    assert sure[0] > 0.9 > sure[1]  # below what a rate too high is said with
+    assert only(frozen, all_still(optimized=False)).confidence == sure[0]
+
+
 def test_one_step_is_too_few_to_say():
     record = all_still(optimized=False)
     record.losses = record.losses[:1]
