@@ -437,3 +437,20 @@ def test_long_steps_that_take_every_layer_of_an_agent_far_away_are_a_rate_too_hi
     one_stays = agent(above("rate.far"), above("rate.wild"))
     one_stays.weights[0].travelled = 0.5  # only the last layer began near zero
     assert ask(too_high, one_stays) == []
+
+
+def test_long_first_steps_have_settled_unless_they_threw_the_weights_where_little_is_learnt():
+    def resting(learnt, ratio):
+        levels = [1.4 * (1 - learnt / 2), *[1.4 * (1 - learnt)] * 4]
+        record = set_promise(classification(learnt, stairs(*levels)), 0.01)
+        record.losses[0] = 1.4
+        set_updates(record, 0.01)
+        for look in record.looks[:4]:
+            look.update = look.update * above("rate.leap") / 0.01
+            look.updates = dict.fromkeys(look.updates, ratio)
+        return record
+
+    found = only(too_high, resting(0.3, above("rate.wild")))
+    assert (found.code, found.severity) == ("CST101", "error")
+    assert ask(too_high, resting(0.3, below("rate.wild"))) == []
+    assert ask(too_high, resting(0.7, above("rate.wild"))) == []

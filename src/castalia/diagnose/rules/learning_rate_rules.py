@@ -196,9 +196,13 @@ def _unsettled(case: Case) -> bool:
 
 
 def _settles(case: Case) -> bool:
-    """Whether steps that promise much come at the start only, and the loss comes to rest below."""
+    """Whether steps that promise much come at the start only, and the loss comes to rest below.
+
+    Where little is learnt after steps of a third of the weights, they were thrown there.
+    """
     later = case.promise < limit("rate.leap") and case.final < case.start
-    return bool(later and not _unsettled(case))
+    thrown = case.poor and case.longest > limit("rate.wild")
+    return bool(later and not thrown and not _unsettled(case))
 
 
 def _best(case: Case) -> float:
