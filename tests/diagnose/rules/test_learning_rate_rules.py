@@ -454,3 +454,23 @@ def test_long_first_steps_have_settled_unless_they_threw_the_weights_where_littl
     assert (found.code, found.severity) == ("CST101", "error")
     assert ask(too_high, resting(0.3, below("rate.wild"))) == []
     assert ask(too_high, resting(0.7, above("rate.wild"))) == []
+
+
+def test_first_steps_of_a_third_of_the_weights_that_leave_no_gradient_are_a_rate_too_high():
+    def thrown(left, ratio):
+        record = set_updates(set_promise(poor(), 1e-3), ratio)
+        for look in record.looks[1:]:
+            look.gradients = {name: left * g for name, g in look.gradients.items()}
+        return record
+
+    assert only(too_high, thrown(0.0, above("rate.wild"))).severity == "error"
+    assert ask(too_high, thrown(0.0, below("rate.wild"))) == []
+    assert ask(too_high, thrown(above("rate.still"), above("rate.wild"))) == []
+
+
+def test_first_steps_of_a_game_that_promise_more_than_all_are_a_rate_too_high():
+    record = game(1.0, promise=1e-3)
+    for look in record.looks[:4]:
+        look.update = look.update * 2e3
+    assert only(too_high, record).code == "CST101"
+    assert ask(too_high, game(1.0, promise=0.9)) == []

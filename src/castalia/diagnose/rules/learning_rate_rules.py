@@ -30,6 +30,8 @@ def too_high(case: Case) -> Iterator[Finding]:
     if small and case.spike > limit("gradient.spike"):
         return  # steps were small until one gradient exploded
     leaps = [] if tries else _long(case, ratio)
+    if case.stuck and case.longest > limit("rate.wild") and not tries:
+        leaps = leaps or _stands_still(case)  # the first steps left no gradient to measure by
     large, evidence = bool(leaps), [*evidence, *leaps]
     died = _died(case) if ratio > limit("rate.small") else []
     evidence += died
@@ -76,8 +78,9 @@ def _beyond_all(case: Case) -> Iterator[Finding]:
     of them far away.
     """
     evidence = []
-    if case.promise > 1 and case.adversarial and not case.signed:
-        evidence = [Evidence("share of the loss that one step promises", case.promise, 1.0)]
+    leap = float(np.fmax(case.promise, case.early_promise))
+    if leap > 1 and case.adversarial and not case.signed:
+        evidence = [Evidence("share of the loss that one step promises", leap, 1.0)]
     elif case.longest > limit("rate.ratio"):
         what = "largest update-to-weight ratio of the first steps"
         evidence = [*_stands_still(case), *_went_far(case)]
