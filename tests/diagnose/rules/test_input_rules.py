@@ -182,6 +182,18 @@ def test_the_dark_border_of_a_picture_is_only_worth_knowing():
     assert found.evidence[0].value == 8
 
 
+def test_rare_words_that_the_rows_kept_do_not_have_are_only_worth_knowing():
+    words = (np.random.default_rng(0).random((N, 300)) < 1 / N).astype(float)
+    never = words.max(axis=0) == 0
+    assert never.mean() > limit("columns.constant_share")
+    record = set_rows(classification(), inputs=np.hstack([standard(N, COLUMNS), words]))
+    record.input_shape = (300 + COLUMNS,)
+    assert only(degenerate, record).severity == "info"
+    words[:, ~never] = standard(N, int((~never).sum()), 1)  # all others are met all the time
+    record = set_rows(record, inputs=np.hstack([standard(N, COLUMNS), words]))
+    assert only(degenerate, record).severity == "warning"
+
+
 def test_pictures_and_few_rows_have_no_degenerate_columns():
     record = with_column(3.0)
     record.input_shape = (1, 1, COLUMNS)

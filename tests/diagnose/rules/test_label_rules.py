@@ -18,7 +18,7 @@ from tests.diagnose.rules.records import (
     standard,
 )
 
-from castalia.diagnose.record import Layer, Rows
+from castalia.diagnose.record import Activation, Layer, Rows
 from castalia.diagnose.rules.label_rules import imbalanced, mislabelled, ordered
 from castalia.diagnose.thresholds import limit
 
@@ -87,6 +87,13 @@ def test_sure_answers_that_disagree_with_the_labels_are_label_noise():
     assert ratio.value == pytest.approx(1.0, rel=0.2)
     assert ratio.threshold == limit("labels.noise_ratio")
     assert "Inspect" in found.remedy.text
+
+
+def test_answers_that_sum_to_one_over_the_batch_say_nothing_about_labels():
+    record = disagreeing(limit("labels.noise") + 0.03)
+    for look in record.looks:
+        look.softmaxes = [Activation("log_softmax", (ROWS, CLASSES), 0)]
+    assert ask(mislabelled, record) == []
 
 
 def test_a_few_errors_or_errors_among_unsure_answers_are_no_label_noise():

@@ -147,6 +147,7 @@ def degenerate(case: Case) -> Iterator[Finding]:
         len(constant)
         and not case.pixels
         and not (x.shape[1] >= 60 and len(constant) < limit("columns.constant_share") * x.shape[1])
+        and not (x.shape[1] >= 60 and len(constant) <= limit("columns.unmet") * _unmet(rows))
     ):
         severity = "info" if to_be_made else "warning"
         sure = 0.7 + 0.2 * (len(constant) / x.shape[1] > limit("columns.many"))
@@ -170,6 +171,17 @@ def degenerate(case: Case) -> Iterator[Finding]:
 def _one_of_many(x: np.ndarray) -> bool:
     """Whether each row has a one in one column and zeros in the others."""
     return bool(np.isin(x, (0, 1)).all() and (x.sum(axis=1) == 1).all())
+
+
+def _unmet(rows: np.ndarray) -> float:
+    """How many columns that never change here do so in rows that were not kept, as rare words.
+
+    At least as many as those that change in one row, squared, over twice those that do in two
+    (Chao 1984).
+    """
+    changed = (rows != np.median(rows, axis=0)).sum(axis=0)
+    once, twice = (int((changed == n).sum()) for n in (1, 2))
+    return once**2 / max(2 * twice, 1)
 
 
 def _column(

@@ -9,6 +9,7 @@ import numpy as np
 from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.case_objective import BINARY_LOSSES, LATE
+from castalia.diagnose.rules.output_rules import wrong_axis
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
@@ -97,6 +98,8 @@ def _rare_recall(case: Case) -> float:
 
 def mislabelled(case: Case) -> Iterator[Finding]:
     """Errors as common among the surest answers as among all, in some batches, or in training."""
+    if any(wrong_axis(case)):
+        return  # answers that depend on the other rows say nothing about labels
     yield from _wrong_batches(case)
     yield from _worse_in_training(case)
     found = case.probabilities(case.record.validation, 40)

@@ -19,6 +19,7 @@ DATA = {
     "targets.computed": Limit(0.5, "chosen", "share of rows that come again with other targets"),
     "targets.outside": Limit(0.02, "corpus", "share of targets outside 0 to 1"),
     "columns.constant_share": Limit(0.3, "corpus", "share of columns; borders of images have less"),
+    "columns.unmet": Limit(2.0, "chosen", "times the fewest columns that other rows must change"),
     "columns.many": Limit(0.2, "chosen", "share of columns, above which the finding is surer"),
     "columns.serial": Limit(0.99, "corpus", "share of distinct values in an identifier"),
     "columns.informative": Limit(0.1, "corpus", "variance of the target that a column explains"),
