@@ -277,5 +277,5 @@ def game(watch):
 def test_a_generator_of_ours_that_makes_few_things_is_seen_and_not_disturbed():
     watched = game(True)
     assert {made for made, _ in watched._record.shown} == {True, False}
-    assert watched.diagnosis_.codes == ("CST501",)
+    assert watched.diagnosis_.codes == ("CST102", "CST501")  # a rate of 1e-7
     assert np.array_equal(watched.sample(8), game(False).sample(8))
