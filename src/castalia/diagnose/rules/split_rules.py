@@ -19,6 +19,7 @@ __all__ = ["leaks", "shifted", "too_few"]
 LEAST_ROWS = 20
 CHANCE = 2  # rows that two parts may share as two flowers may measure the same
 LEAST_OF_A_CLASS = 10
+FEW_VALUES = 20  # of a column that may be groups
 ENOUGH = 16  # rows of a batch whose share means something
 
 
@@ -203,14 +204,16 @@ def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     classes, label = np.unique(y, return_inverse=True)
     own = np.eye(len(classes), dtype=int)
     ordered, first = distinct_values(x)
-    for j in np.flatnonzero(first.sum(axis=0) <= 20):
-        values = ordered[first[:, j], j]
-        which = np.searchsorted(values, x[:, j])
-        cells = np.bincount(which * len(classes) + label, minlength=len(values) * len(classes))
-        cells = cells.reshape(len(values), len(classes))
-        others = cells[:, :, None] - own.T  # (value, class voted for, class of the row): but for it
-        right = (others.argmax(axis=1) == np.arange(len(classes))) & (others.max(axis=1) > 0)
-        found[j] = float((cells * right).sum() / len(y))
+    few = np.flatnonzero(first.sum(axis=0) <= FEW_VALUES)
+    size = FEW_VALUES * len(classes)
+    cells = np.empty((len(few), FEW_VALUES, len(classes)), dtype=int)
+    for i, j in enumerate(few):
+        which = np.searchsorted(ordered[first[:, j], j], x[:, j])
+        cells[i] = np.bincount(which * len(classes) + label, minlength=size).reshape(cells[i].shape)
+    # Of a column, a value, a class that is voted for, and the class of the row, but for the row.
+    others = cells[..., None] - own
+    right = (others.argmax(axis=2) == np.arange(len(classes))) & (others.max(axis=2) > 0)
+    found[few] = (cells * right).sum(axis=(1, 2)) / len(y)
     return found
 
 
@@ -325,7 +328,7 @@ def too_few(case: Case) -> Iterator[Finding]:
     x = case.gathered("inputs")
     if x is None or case.adversarial or case.broken or case.stuck or x.ndim != 2:
         return
-    distinct = len(distinct_rows(x))
+    distinct = len(distinct_rows(x) if case.distinct_inputs is None else case.distinct_inputs)
     if not 8 <= distinct <= limit("rows.few") or len(x) < 4 * distinct:
         return
     held = [e.loss for e in case.record.evaluations if e.loss is not None]
