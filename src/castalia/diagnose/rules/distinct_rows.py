@@ -26,11 +26,13 @@ def distinct_rows(x: np.ndarray) -> np.ndarray:
 def distinct_values(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each column sorted, and where a value stands for the first time.
 
-    One sort for all columns, where `numpy.unique` takes one each.
+    One sort for all columns, where `numpy.unique` takes one each. Both keep a column in one piece.
 
     >>> ordered, first = distinct_values(np.array([[1.0, 3.0], [1.0, 2.0]]))
     >>> first.sum(axis=0).tolist(), ordered[first[:, 1], 1].tolist()
     ([1, 2], [2.0, 3.0])
     """
-    ordered = np.sort(x, axis=0)
-    return ordered, np.vstack([np.ones((1, x.shape[1]), bool), ordered[1:] > ordered[:-1]])
+    ordered = np.sort(np.asfortranarray(x), axis=0)
+    first = np.ones_like(ordered, dtype=bool)
+    np.greater(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered, first

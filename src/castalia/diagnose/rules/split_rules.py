@@ -200,7 +200,7 @@ def _alone(x: np.ndarray, y: np.ndarray, regression: bool) -> np.ndarray:
 
 def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Share of rows whose class the others of equal value foretell, for columns of few values."""
-    found = np.zeros(x.shape[1])
+    found, x = np.zeros(x.shape[1]), np.asfortranarray(x)
     classes, label = np.unique(y, return_inverse=True)
     own = np.eye(len(classes), dtype=int)
     ordered, first = distinct_values(x)
