@@ -423,6 +423,10 @@ def test_long_steps_after_which_a_game_has_no_gradient_are_a_rate_too_high():
     assert ask(too_high, thrown(above("rate.still"), above("rate.ratio"))) == []
     won = thrown(0.0, above("rate.ratio"), loss=below("rate.had_learnt"))
     assert ask(too_high, won) == []  # a judge that is right about everything has none either
+    unseen = thrown(0.0, above("rate.ratio"))
+    for look in unseen.looks:
+        look.gradients = {}
+    assert ask(too_high, unseen) == []  # and numpy warns of nothing
 
 
 def test_long_steps_that_take_every_layer_of_an_agent_far_away_are_a_rate_too_high():

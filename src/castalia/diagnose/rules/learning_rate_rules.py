@@ -98,7 +98,8 @@ def _stands_still(case: Case) -> list[Evidence]:
     if not case.signed and case.final < limit("rate.had_learnt") * case.initial:
         return []
     first, late = case.totals[:AT_FIRST], case.totals[len(case.totals) // 2 :]
-    left = float(np.nanmedian(late) / np.nanmax(first)) if len(late) >= 3 else np.nan
+    known = len(late) >= 3 and not np.isnan(first).all() and not np.isnan(late).all()
+    left = float(np.nanmedian(late) / np.nanmax(first)) if known else np.nan
     bar = limit("rate.still")
     return [Evidence("gradient later over that of the start", left, bar, False)] * (left < bar)
 
