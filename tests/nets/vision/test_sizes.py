@@ -68,6 +68,8 @@ def test_strides_halve_maps_as_pools_do_with_the_same_weights_and_keep_odd_last_
     assert [w.shape for w in pooled.parameters()] == [w.shape for w in strided.parameters()]
     maps = [net.features(torch.zeros(1, 1, 28, 28)).shape[2:] for net in (pooled, strided)]
     assert maps == [(3, 3), (4, 4)]
+    with pytest.raises(InvalidParameter, match="`pooling` must be 'max' or 'stride'; got 'mean'"):
+        ConvNet(1, 5, pooling="mean")
 
 
 NETS = {

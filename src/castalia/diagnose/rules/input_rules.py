@@ -117,14 +117,9 @@ def _fell(case: Case) -> bool:
 def degenerate(case: Case) -> Iterator[Finding]:
     """Constant, missing, identifier-like or repeated columns."""
     x, rows, found = case.inputs, case.distinct_inputs, _columns(case)
-    if (
-        x is None
-        or rows is None
-        or found is None
-        or not case.tabular
-        or x.shape[1] < 2
-        or len(x) < 40
-    ):
+    if x is None or rows is None or found is None:
+        return
+    if not case.tabular or x.shape[1] < 2 or len(x) < 40:
         return
     mean, std = found
     missing = np.flatnonzero(np.isnan(x).any(axis=0))

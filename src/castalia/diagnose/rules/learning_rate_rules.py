@@ -101,14 +101,16 @@ def _stands_still(case: Case) -> list[Evidence]:
     known = len(late) >= 3 and not np.isnan(first).all() and not np.isnan(late).all()
     left = float(np.nanmedian(late) / np.nanmax(first)) if known else np.nan
     bar = limit("rate.still")
-    return [Evidence("gradient later over that of the start", left, bar, False)] * (left < bar)
+    found = Evidence("gradient later over that of the start", left, bar, above=False)
+    return [found] if left < bar else []
 
 
 def _went_far(case: Case) -> list[Evidence]:
     """Return how far the weights of every layer went, against their size at the start."""
     far, bar = case.travelled, limit("rate.far")
     way = float(min(far)) if len(far) > 1 and case.longest > limit("rate.wild") else 0.0
-    return [Evidence("least way of a layer's weights over their size", way, bar)] * (way > bar)
+    found = Evidence("least way of a layer's weights over their size", way, bar)
+    return [found] if way > bar else []
 
 
 def _tries(case: Case) -> bool:

@@ -67,7 +67,7 @@ class Stages(ImageNetwork):
         super().__init__()
         owner, pools = type(self).__name__, len(widths) - (not hidden)
         self.channels, self.least = channels, 2**pools
-        _check(owner, widths, kernel, hidden, size)
+        _check(owner, widths, kernel, pooling, hidden, size)
         check_size(owner, size, self.least)
         pool: type[nn.Module] = nn.MaxPool2d if self.dims == 2 else nn.MaxPool1d
         self.features = nn.Sequential()
@@ -188,6 +188,7 @@ def _check(
     owner: str,
     widths: Sequence[int],
     kernel: int,
+    pooling: str,
     hidden: Sequence[int],
     size: Sequence[int] | None,
 ) -> None:
@@ -197,6 +198,8 @@ def _check(
         raise InvalidParameter(
             f"{owner}: `kernel` must be odd, so that maps keep their size; got {kernel}."
         )
+    if pooling not in ("max", "stride"):
+        raise InvalidParameter(f"{owner}: `pooling` must be 'max' or 'stride'; got {pooling!r}.")
     if hidden and size is None:
         raise InvalidParameter(
             f"{owner}: `size` must be given with `hidden`, for dense layers see every place of the "
