@@ -27,7 +27,7 @@ class DiagnosisRecord:
     def __post_init__(self) -> None:
         object.__setattr__(self, "findings", tuple(self.findings))
         object.__setattr__(self, "notes", tuple(self.notes))
-        pairs = {name: tuple(_pairs(series)) for name, series in self.curves.items()}
+        pairs = {name: _Series.of(series) for name, series in self.curves.items()}
         object.__setattr__(self, "curves", pairs)
 
     @property
@@ -70,6 +70,14 @@ class DiagnosisRecord:
     def __bool__(self) -> bool:
         """Whether something is wrong: an error or a warning. What is only worth knowing is not."""
         return self.worst in ("error", "warning")
+
+
+class _Series(tuple[tuple[str | float, float], ...]):
+    """A curve that is pairs already, so that a copy of its diagnosis takes it as it is."""
+
+    @classmethod
+    def of(cls, series: Iterable[Any]) -> Self:
+        return series if type(series) is cls else cls(_pairs(series))
 
 
 def _pairs(series: Iterable[Any]) -> Iterator[tuple[str | float, float]]:

@@ -1,5 +1,7 @@
 """Asking every rule: what each code needs to be found, and records that are odd."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -30,6 +32,7 @@ from tests.diagnose.rules.records import (
     CLASSES,
     ROWS,
     above,
+    ask,
     below,
     classification,
     falling,
@@ -45,6 +48,7 @@ from castalia.diagnose import NAMES, Diagnosis
 from castalia.diagnose.record import Evaluation, Head, Look, OptimizerFacts, Record, Rows, Weight
 from castalia.diagnose.rules import RULES, judge
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.rule_table import OF_ONE_CODE
 from castalia.diagnose.thresholds import limit
 
 SICK = {
@@ -117,6 +121,20 @@ def test_a_healthy_training_is_left_in_peace(healthy):
     diagnosis = judge(healthy())
     assert diagnosis.codes == ()
     assert diagnosis.notes == ()
+
+
+@pytest.mark.parametrize("rule", list(OF_ONE_CODE), ids=lambda rule: rule.__name__)
+def test_a_rule_of_a_muted_code_is_not_asked_and_has_no_other(rule):
+    said = {f.code for sick in SICK.values() for f in ask(rule, sick())}
+    assert said <= {OF_ONE_CODE[rule]}
+
+    def unwanted(case):
+        raise AssertionError("asked")
+
+    with patch.dict(OF_ONE_CODE, {unwanted: "CST203"}):
+        record, rules = SICK["CST112"](), (unwanted, *RULES)
+        assert judge(record, ["CST203"], rules).notes == ()
+        assert failures(judge(record, [], rules)) == ["Rule unwanted failed: AssertionError: asked"]
 
 
 def test_a_rule_is_asked_once():

@@ -1,5 +1,7 @@
 """CST206 and CST208 on planted rows."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from tests.diagnose.rules.records import (
@@ -103,6 +105,30 @@ def test_a_column_of_many_values_does_not_give_the_answer_by_standing_for_single
     assert found.where == "column 3"
 
 
+def foretelling(right, rows=1000, classes=5):
+    """A column of few values that gives the class of so many rows."""
+    rng = np.random.default_rng(0)
+    y = np.arange(rows) % classes
+    x = rng.integers(0, 8, (rows, COLUMNS)).astype(float)
+    x[:, 3] = np.where(rng.permutation(rows) < right * rows, y, rng.integers(0, classes, rows))
+    x[:, 0] += rng.random(rows)  # no two rows are equal
+    return set_rows(classification(), inputs=x, targets=y)
+
+
+def test_some_rows_rule_out_only_what_all_rows_do():
+    bar = limit("rows.alone")
+    found = only(leaks, foretelling(bar + 0.01))
+    assert found.where == "column 3"
+    assert found.evidence[0].value > bar
+    for right in (bar + 0.01, bar - 0.02, 0.85, 0.5, 0.0):
+        asked = ask(leaks, foretelling(right))
+        with patch("castalia.diagnose.rules.split_rules._ruled_out", lambda *_: False):
+            assert ask(leaks, foretelling(right)) == asked
+        with patch("castalia.diagnose.rules.split_rules._alone", lambda *_: pytest.fail("all")):
+            if right == 0:  # some rows are enough
+                assert ask(leaks, foretelling(right)) == []
+
+
 def telling(correlation):
     """A column with that correlation to the target; the others have none."""
     record = regression()
@@ -164,6 +190,14 @@ def test_validation_rows_that_lie_elsewhere_are_a_shift():
     assert evidence.above
     assert evidence.threshold == limit("rows.shift")
     assert "Split at random" in found.remedy.text
+
+
+def test_without_validation_rows_nothing_is_compared():
+    record = classification()
+    record.validation = batches(np.zeros((0, COLUMNS)), None, None)
+    record.validation.select([])
+    with patch("castalia.diagnose.rules.split_rules._separation", lambda *_: pytest.fail("asked")):
+        assert ask(shifted, record) == []
 
 
 def test_rows_of_one_distribution_or_nearly_so_are_no_shift():

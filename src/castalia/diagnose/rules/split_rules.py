@@ -18,9 +18,10 @@ __all__ = ["leaks", "shifted", "too_few"]
 
 LEAST_ROWS = 20
 CHANCE = 2  # rows that two parts may share as two flowers may measure the same
-LEAST_OF_A_CLASS = 10
+LEAST_OF_A_CLASS, MOST_CLASSES = 10, 10
 FEW_VALUES = 20  # of a column that may be groups
 ENOUGH = 16  # rows of a batch whose share means something
+EVERY = 11  # row is asked first whether a column may give the answer
 
 
 def leaks(case: Case) -> Iterator[Finding]:
@@ -153,9 +154,14 @@ def _giveaway(case: Case) -> Iterator[Finding]:
     x, y = case.pairs[0], case.pairs[1].astype(case.pairs[0].dtype)
     if len(x) < 100 or not np.isfinite(x).all() or not np.isfinite(y).all():
         return
-    rows = distinct_rows(np.column_stack([x, y]))  # one that comes again says no more
-    x, y = rows[:, :-1], rows[:, -1]
-    scores = _alone(x, y, regression=case.head.loss in REGRESSIONS and len(np.unique(y)) > 20)
+    values = len(np.unique(y))
+    regression = case.head.loss in REGRESSIONS and values > 20
+    rows = np.column_stack([x, y])
+    several = not regression and 2 < values <= MOST_CLASSES
+    if several and _ruled_out(distinct_rows(rows[::EVERY]), len(rows)):
+        return
+    rows = distinct_rows(rows)  # one that comes again says no more
+    scores = _alone(rows[:, :-1], rows[:, -1], regression)
     order = np.argsort(scores)
     best, second = scores[order[-1]], scores[order[-2]]
     if best > limit("rows.alone") and second < best - limit("rows.alone_margin"):
@@ -180,7 +186,7 @@ def _alone(x: np.ndarray, y: np.ndarray, regression: bool) -> np.ndarray:
         return np.abs(z.T @ t / len(t)) ** 2
     best = np.zeros(x.shape[1])
     classes, counts = np.unique(y, return_counts=True)
-    if not 2 <= len(classes) <= 10 or counts.min() < LEAST_OF_A_CLASS:
+    if not 2 <= len(classes) <= MOST_CLASSES or counts.min() < LEAST_OF_A_CLASS:
         return best
     if len(classes) > 2:
         return _grouped(x, y)
@@ -198,11 +204,33 @@ def _alone(x: np.ndarray, y: np.ndarray, regression: bool) -> np.ndarray:
     return balanced.max(axis=0)
 
 
+def _ruled_out(some: np.ndarray, n: int) -> bool:
+    """Whether some rows of n, the class last, rule out that a column of few values is enough.
+
+    A column answers each value by one class: of these rows it has all of other classes wrong, and
+    whatever the others are, they make none of them right.
+    """
+    _, cells = _counted(some[:, :-1], some[:, -1])
+    wrong = len(some) - cells.max(axis=2).sum(axis=1)
+    return bool((wrong > (1 - limit("rows.alone")) * n).all())
+
+
 def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Share of rows whose class the others of equal value foretell, for columns of few values."""
-    found, x = np.zeros(x.shape[1]), np.asfortranarray(x)
+    found = np.zeros(x.shape[1])
+    few, cells = _counted(x, y)
+    classes = cells.shape[2]
+    # Of a column, a value, a class that is voted for, and the class of the row, but for the row.
+    others = cells[..., None] - np.eye(classes, dtype=int)
+    right = (others.argmax(axis=2) == np.arange(classes)) & (others.max(axis=2) > 0)
+    found[few] = (cells * right).sum(axis=(1, 2)) / len(y)
+    return found
+
+
+def _counted(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of few values, and how many rows of each class have which: (columns, values, C)."""
+    x = np.asfortranarray(x)
     classes, label = np.unique(y, return_inverse=True)
-    own = np.eye(len(classes), dtype=int)
     ordered, first = distinct_values(x)
     few = np.flatnonzero(first.sum(axis=0) <= FEW_VALUES)
     size = FEW_VALUES * len(classes)
@@ -210,15 +238,13 @@ def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     for i, j in enumerate(few):
         which = np.searchsorted(ordered[first[:, j], j], x[:, j])
         cells[i] = np.bincount(which * len(classes) + label, minlength=size).reshape(cells[i].shape)
-    # Of a column, a value, a class that is voted for, and the class of the row, but for the row.
-    others = cells[..., None] - own
-    right = (others.argmax(axis=2) == np.arange(len(classes))) & (others.max(axis=2) > 0)
-    found[few] = (cells * right).sum(axis=(1, 2)) / len(y)
-    return found
+    return few, cells
 
 
 def shifted(case: Case) -> Iterator[Finding]:
     """A simple classifier that separates training from validation rows."""
+    if not len(case.record.validation):
+        return
     yield from _new_tokens(case)
     if case.adversarial:
         return  # what a judge is shown without a loss is no validation
