@@ -10,9 +10,15 @@ from tests.sklearn_checks import conform, learns_alike
 
 from castalia import DistributionRegressor, MLPClassifier
 from castalia.catalog import SYSTEMS
-from castalia.models.ensemble.ensemble import Ensemble
 from castalia.objectives import LIKELIHOODS
-from castalia.testing.contract import CHECKS, ContractBroken, load_class, make
+from castalia.testing.contract import (
+    CHECKS,
+    HARDLY,
+    ContractBroken,
+    load_class,
+    make,
+    shortened,
+)
 
 RECORDS = list(SYSTEMS.values())
 TABLES = [record for record in RECORDS if record.data == "table"]
@@ -73,15 +79,8 @@ SAME = ("FeatureExtract", "Pretrain")  # as FineTune; as the two that it is made
     "record", [r for r in TABLES if r.name not in SAME], ids=lambda record: record.name
 )
 def test_scikit_learn_finds_no_fault(record):
-    hardly = quick(make(record), epochs=2, members=2, rounds=1, local_epochs=1)
-    conform(quick(make(record), epochs=10), hardly, EXCUSED.get(record.name))
-
-
-def quick(model, **less):
-    """Let a model, or the network that an ensemble is made of by default, train for less long."""
-    model.set_params(**{name: value for name, value in less.items() if hasattr(model, name)})
-    member = model._default() if isinstance(model, Ensemble) else None
-    return model.set_params(estimator=quick(member, **less)) if hasattr(member, "epochs") else model
+    hardly = shortened(make(record), **HARDLY)
+    conform(shortened(make(record), epochs=10), hardly, EXCUSED.get(record.name))
 
 
 @pytest.mark.parametrize("likelihood", [name for name in LIKELIHOODS if name != "gaussian"])
