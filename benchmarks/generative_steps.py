@@ -61,12 +61,13 @@ def run(scale: str = "full") -> Report:
 def race(
     make: Callable[[int], Any], phases: Callable[[Any], Phases], X: np.ndarray, size: Size
 ) -> dict[str, list[float]]:
-    """Seconds of whole fits and of bare loops, in turn; the first round warms up."""
+    """Seconds of whole fits and of bare loops, in turn; a short first round warms up."""
     net = copy.deepcopy(make(1).fit(X[:BATCH]).module_)
     found: dict[str, list[float]] = {"castalia": [], "bare": []}
     for number in range(-1, size.rounds):
-        ours, _ = timed(lambda: make(size.epochs).fit(X))
-        theirs, _ = timed(lambda: bare(copy.deepcopy(net).cuda(), phases, X, size.epochs))
+        epochs = size.epochs if number >= 0 else 1
+        ours, _ = timed(lambda n=epochs: make(n).fit(X))
+        theirs, _ = timed(lambda n=epochs: bare(copy.deepcopy(net).cuda(), phases, X, n))
         if number >= 0:
             found["castalia"].append(ours)
             found["bare"].append(theirs)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -31,8 +30,9 @@ from castalia.models.meta.prototype_network import prototype_scores
 from castalia.models.meta.starting_weights import adapted, task_loss
 from castalia.models.vision import ConvNetClassifier
 from castalia.objectives import CrossEntropy
-from castalia.train import Callback, Training
-from evidence.kept_figures import Kept, fit_within
+from castalia.train import Training
+from evidence.clock import EPOCHS, Clock
+from evidence.kept_figures import Kept
 from evidence.rows import folder, print_table
 
 EPISODES, QUERIES = 1000, 15
@@ -61,57 +61,46 @@ def classes(part: str) -> np.ndarray:
     return (255 * np.stack(found)).astype(np.uint8)
 
 
-class Said(Callback):
-    """Prints the loss every half minute, for whoever waits."""
-
-    def __init__(self) -> None:
-        self.start = self.last = time.perf_counter()
-
-    def on_epoch_end(self, state: Any) -> None:
-        now, line, stepper = time.perf_counter(), state.history[-1], state.stepper
-        if len(state.history) == 1:
-            print(f"steps: {stepper.name}, {getattr(stepper, 'failed', None)}", flush=True)
-        if now - self.last > 30:
-            self.last = now
-            print(f"{now - self.start:.0f} s: epoch {len(state.history)}, {line}", flush=True)
-
-
 VIEWS = (
     Rotate(8, padding="border") | Shift(0.06, padding="border") | Zoom(0.9, 1.1, padding="border")
 )
 
 
-def convnet(quick: bool, **settings: Any) -> ConvNetClassifier:
+def convnet(quick: bool, seconds: float, **settings: Any) -> ConvNetClassifier:
     """Four convolutions of 64 channels, as in both papers."""
-    training = Training(schedule="cosine", validation=0, watch=False, callbacks=[Said()], clip=10.0)
+    clock = Clock(seconds)
+    training = Training(
+        schedule=clock, validation=0, watch=False, callbacks=[clock], clip=10.0,
+        compile=bool(os.environ.get("FEW_SHOT_COMPILE")) or "auto",
+    )  # fmt: skip
     width = 8 if quick else 64
     own = {"widths": (width,) * 4, "convs": 1, "augment": VIEWS}
     return ConvNetClassifier(training=training, **own, **settings)
 
 
-def prototypes(ways: int, shots: int, quick: bool, epochs: int) -> ProtoNet:
+def prototypes(ways: int, shots: int, quick: bool, seconds: float) -> ProtoNet:
     """60 classes an episode, as in the paper."""
     ways = 10 if quick else 60
     return ProtoNet(
-        convnet(quick),
+        convnet(quick, seconds),
         dim=64,
         ways=ways,
         shots=shots,
         queries=5,
-        epochs=epochs,
+        epochs=EPOCHS,
         lr=1e-3,
         random_state=0,
     )
 
 
-def start(ways: int, shots: int, quick: bool, epochs: int) -> MAML:
+def start(ways: int, shots: int, quick: bool, seconds: float) -> MAML:
     """An inner step with learnt rates, or two where there are many classes; second order."""
-    many = ways > 5
+    many, pooling = ways > 5, os.environ.get("FEW_SHOT_POOLING", "max")
     return MAML(
-        convnet(quick, batch_norm="own", pooling=os.environ.get("FEW_SHOT_POOLING", "max")),
+        convnet(quick, seconds, batch_norm="own", pooling=pooling),
         ways=ways, shots=shots, queries=5,
         inner_lr=0.2 if many else 0.4, inner_steps=1 + many, rates="learnt",
-        tasks=2 if quick else 16 if many else 32, epochs=epochs, lr=1e-3, random_state=0,
+        tasks=2 if quick else 8 if many else 16, epochs=EPOCHS, lr=1e-3, random_state=0,
     )  # fmt: skip
 
 
@@ -176,17 +165,17 @@ def run(quick: bool = False) -> None:
         train, test = train[:60], test[:40]
     kept, rows, models = Kept("few_shot"), [], dict[Any, Any]()
     X, y = train.reshape(-1, 28, 28), np.repeat(np.arange(len(train)), 20)
-    seconds = float(os.environ.get("FEW_SHOT_SECONDS", 45))
+    seconds = 1.0 if quick else float(os.environ.get("FEW_SHOT_SECONDS", 45))
 
     def work(name: str, ways: int, shots: int) -> dict[str, Any]:
         make, ask = (prototypes, nearest) if name == "ProtoNet" else (start, after_a_step)
         key = (name, shots, 0 if name == "ProtoNet" else ways)  # prototypes serve any ways
         if key not in models:
-            made = partial(make, ways, shots, quick)
-            models[key] = made(1).fit(X, y) if quick else fit_within(seconds, made, X, y, 0.5)
+            models[key] = make(ways, shots, quick, seconds).fit(X, y)
         found = ask(models[key], test, ways, shots, 20 if quick else EPISODES)
         error = 196 * float(np.std(found)) / len(found) ** 0.5
-        return {"accuracy": 100 * float(np.mean(found)), "error": error}
+        epochs = len(models[key].estimator_.history_)
+        return {"accuracy": 100 * float(np.mean(found)), "error": error, "epochs": epochs}
 
     for name, figures in PUBLISHED.items():
         for (ways, shots), said in figures.items():

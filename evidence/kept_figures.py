@@ -35,27 +35,3 @@ class Kept:
             print(f"{name}: {json.dumps(self.figures[name])}", flush=True)
         result: dict[str, Any] = self.figures[name]
         return result
-
-
-def fit_within(
-    seconds: float, make: Callable[[int], Any], X: Any, y: Any = None, share: float = 0.1
-) -> Any:
-    """Return a model fitted for as many epochs as the time allows, by trial on some of the rows.
-
-    Parameters
-    ----------
-    seconds
-        For the fit.
-    make
-        Makes an unfitted model for a number of epochs.
-    X, y
-        What it is fitted to.
-    share
-        Of the rows, for the trial.
-    """
-    some = slice(max(100, int(share * len(X))))
-    trial = make(2).fit(X[some], None if y is None else y[some])
-    epoch = max(trial.history_[-1]["seconds"] * len(X) / some.stop, 1e-3)
-    epochs = max(2, int(seconds / epoch))
-    print(f"{type(trial).__name__}: {epoch:.2f} s an epoch, {epochs} epochs", flush=True)
-    return make(epochs).fit(X, y)

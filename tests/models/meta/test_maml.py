@@ -12,7 +12,7 @@ import castalia
 from castalia import ConvNetClassifier, MLPClassifier, MLPRegressor, Training
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.meta import MAML
-from castalia.models.meta.maml import EpisodeLoss, MetaLoss, StartAndRates
+from castalia.models.meta.maml import EpisodeLoss, MetaLoss, StartAndRates, _compiled
 from castalia.models.meta.starting_weights import adapted, task_loss
 from castalia.nets.vision import ConvNet
 from castalia.objectives import CrossEntropy, SquaredError
@@ -133,6 +133,31 @@ def sines(tasks, points, seed):
     x = random.uniform(-3, 3, (tasks, points))
     high, shift = random.uniform(0.5, 2, (tasks, 1)), random.uniform(0, np.pi, (tasks, 1))
     return x.reshape(-1, 1), (high * np.sin(x + shift)).ravel(), np.repeat(np.arange(tasks), points)
+
+
+@pytest.mark.parametrize("rates", ["given", "learnt"])
+def test_tasks_are_compiled_as_a_whole_and_learn_the_same(monkeypatch, rates):
+    calls = []
+
+    def compiled(function, mode):
+        return lambda *given: calls.append(mode) or function(*given)
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    _compiled.cache_clear()  # neither another's nor, later, this one
+    X = np.random.default_rng(0).normal(size=(60, 3))
+
+    def losses(mode):
+        settings = Training(compile=mode, validation=0, watch=False)
+        net = MLPClassifier(hidden=(4,), training=settings)
+        model = MAML(net, ways=2, shots=1, queries=2, tasks=3, epochs=2, rates=rates)
+        model.set_params(random_state=0).fit(X, np.repeat(np.arange(12), 5))
+        return [line["loss"] for line in model.estimator_.history_]
+
+    try:
+        assert losses(True) == losses("auto")
+    finally:
+        _compiled.cache_clear()
+    assert calls == [None] * 4  # two steps an epoch
 
 
 def test_five_points_of_a_new_sine_are_enough_and_were_not_before():

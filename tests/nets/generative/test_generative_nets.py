@@ -12,8 +12,7 @@ from castalia.nets.generative import (
     TiedAutoencoder,
 )
 from castalia.nets.generative.coupling_flow import spline
-from castalia.nets.generative.draw_network import filters, product, window
-from castalia.nn import uncompiled
+from castalia.nets.generative.draw_window import filters, window
 
 
 def test_a_tied_decoder_is_the_encoder_transposed():
@@ -101,37 +100,6 @@ def test_a_density_is_the_same_where_products_are_bf16():
     with torch.autocast("cpu", torch.bfloat16):
         found = flow.log_prob(x)
     assert_close(found, flow.log_prob(x), atol=0, rtol=0)
-
-
-def test_one_step_of_draw_is_compiled_and_bf16_does_not_reach_its_windows(monkeypatch):
-    calls = []
-
-    def compiled(step, **options):
-        return lambda *given: calls.append(options) or step(*given)
-
-    monkeypatch.setattr(torch, "compile", compiled)
-    torch.manual_seed(0)
-    net, x = DRAWNetwork(1, (8, 6), code=3, steps=4, hidden=8, window=3), torch.rand(2, 1, 8, 6)
-    noise = torch.randn(2, 4, 3)
-    plain = net(x, noise)
-    net.compile(mode="default")
-    with torch.autocast("cpu", torch.bfloat16):
-        found = net(x, noise)
-    assert calls == [{"mode": "default"}] * 4
-    for one, other in zip(found, plain, strict=True):
-        assert_close(one, other, atol=0, rtol=0)
-    with uncompiled(net):
-        net(x)
-    assert len(calls) == 4
-
-
-def test_products_of_a_compiled_step_of_draw_are_sums_of_the_same_value(monkeypatch):
-    torch.manual_seed(0)
-    a, b = torch.randn(3, 1, 5, 7), torch.randn(3, 2, 7, 4)
-    plain = product(a, b)
-    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    monkeypatch.setattr(torch.Tensor, "__matmul__", None)
-    assert_close(product(a, b), plain)
 
 
 def test_windows_begin_in_the_middle_without_gaps_and_write_what_the_patch_says():

@@ -36,9 +36,9 @@ class Recording(CapturedStep):
 
     def _capture(self, draw):
         if not self.recorded:
-            self.terms = {"loss": torch.zeros(len(self.table))}
+            self.terms = {"loss": torch.zeros(len(self.table) + 1)}
         offset = 100.0 * draw.width[0] if draw.width else self.value
-        self.recorded[draw.width] = Player(self, offset)
+        self.recorded[len(draw.rows), draw.width] = Player(self, offset)
         return True
 
 
@@ -86,14 +86,29 @@ def test_a_second_epoch_of_the_same_samples_replays_the_recording_of_the_first()
     assert stepper.collect()[0]["loss"].tolist() == [0.0, 1.0, 2.0] * 2
 
 
-def test_a_short_last_batch_is_taken_eagerly():
-    stepper = make()
-    enter(stepper, rows(5), torch.arange(5))
-    for i in range(3):
-        stepper.step(i, i)
-    values, counts = stepper.collect()
-    assert values["loss"][:2].tolist() == [0.0, 1.0]
-    assert counts == [2, 2, 1]
+def test_a_short_last_batch_is_taken_eagerly_then_recorded_for_the_epochs_that_follow():
+    stepper, samples, found = make(), rows(5), []
+    for epoch in range(3):
+        stepper.way.value = 10.0 * epoch  # of what is recorded in this epoch
+        enter(stepper, samples, torch.randperm(5))
+        for i in range(3):
+            stepper.step(i, i)
+        values, counts = stepper.collect()
+        found.append(values["loss"].tolist())
+        assert counts == [2, 2, 1]
+    assert [losses[:2] for losses in found] == [[0.0, 1.0]] * 3
+    assert found[0][2] < 2  # its own loss
+    assert [losses[2] for losses in found[1:]] == [12.0, 12.0]
+    assert set(stepper.way.recorded) == {(2, None), (1, None)}
+
+
+def test_the_rows_of_a_short_last_batch_are_those_of_the_epoch():
+    stepper, samples = make(), rows(5)
+    for order in (torch.tensor([4, 3, 2, 1, 0]), torch.tensor([0, 1, 3, 4, 2])):
+        enter(stepper, samples, order)
+        stepper.step(0, 0)
+        assert stepper.way.short.tolist() == order[4:].tolist()
+        assert stepper.way.table.flatten().tolist() == order[:4].tolist()
 
 
 @pytest.mark.parametrize(("launched", "done", "recorded"), [(1.0, 1.2, True), (1.0, 4.0, False)])
@@ -116,5 +131,5 @@ def test_each_width_is_recorded_once_and_replayed_for_its_batches():
     enter(stepper, samples, torch.arange(8))
     for i in range(4):
         stepper.step(i, i)
-    assert set(stepper.way.recorded) == {(3,), (7,)}
+    assert set(stepper.way.recorded) == {(2, (3,)), (2, (7,))}
     assert stepper.collect()[0]["loss"].tolist() == [300.0, 701.0, 302.0, 703.0]

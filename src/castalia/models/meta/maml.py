@@ -10,6 +10,7 @@ networks, arXiv 1703.03400.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.meta.convolution_products import faster_convolutions
 from castalia.models.meta.starting_weights import StartingWeights, Weights, adapted, task_loss
 from castalia.models.meta.task_arrays import class_rows
+from castalia.nn import uncompiled
 from castalia.objectives import Objective, weighted_mean
-from castalia.protocols import Batch
+from castalia.protocols import Batch, StepPlan
 
 __all__ = ["MAML", "EpisodeLoss", "MetaLoss", "StartAndRates"]
 
@@ -69,14 +71,26 @@ class MetaLoss(Objective):
         self, loss: Any, shots: int, lr: float, steps: int, *, second_order: bool = True
     ) -> None:
         self.loss, self.shots, self.lr, self.steps = loss, shots, lr, steps
-        self.second_order = second_order
+        self.second_order, self.plan = second_order, StepPlan()
+
+    def prepare(self, plan: StepPlan) -> None:
+        """Keep how steps are taken: a network that is compiled is so with the inner steps."""
+        self.plan = plan
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the mean over tasks."""
         order = torch.randperm(batch.x.shape[1], device=batch.x.device)
         parts = order[: self.shots], order[self.shots :]
-        rows = self.task_losses(net, *(a[:, part] for part in parts for a in (batch.x, batch.y)))
+        rows = self.losses(net, *(a[:, part] for part in parts for a in (batch.x, batch.y)))
         return {"loss": weighted_mean(rows, batch.weight)}
+
+    def losses(self, net: nn.Module, *rows: Tensor) -> Tensor:
+        """Return ``task_losses``, compiled as a whole where the network is to be compiled."""
+        if net._compiled_call_impl is None:
+            return self.task_losses(net, *rows)
+        with uncompiled(net):
+            found: Tensor = _compiled(self.plan.compile)(self, net, *rows)
+        return found
 
     def task_losses(self, net: nn.Module, *rows: Tensor) -> Tensor:
         """Return the loss of every task, (T,), from x and y of its support and of its query."""
@@ -124,7 +138,17 @@ class EpisodeLoss(MetaLoss):
         for part in x.split([self.shots, x.shape[2] - self.shots], dim=2):
             truth = torch.arange(ways, device=x.device).repeat_interleave(part.shape[2])
             rows += [part.flatten(1, 2), truth.expand(len(x), -1)]
-        return {"loss": self.task_losses(net, *rows).mean()}
+        return {"loss": self.losses(net, *rows).mean()}
+
+
+@cache
+def _compiled(mode: str | None) -> Any:
+    """Compile tasks side by side: what is fused most are the derivatives of derivatives."""
+    return torch.compile(_task_losses, mode=mode)
+
+
+def _task_losses(objective: MetaLoss, net: nn.Module, *rows: Tensor) -> Tensor:
+    return objective.task_losses(net, *rows)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -19,12 +19,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-__all__ = ["DRAWNetwork", "Painted", "filters", "product", "window"]
+from castalia.nets.generative.draw_compiled import Between, paint_together
+from castalia.nets.generative.draw_window import read, write
 
-TINY = 1e-8
+__all__ = ["DRAWNetwork", "Painted"]
+
 SMALL = 0.1  # of the usual weights by which windows begin to move
 State = tuple[Tensor, Tensor]  # of a cell, (B, hidden) each
-Step = Callable[..., tuple[Tensor, State, State, tuple[Tensor, ...]]]
+Steps = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 
 
 class Painted(NamedTuple):
@@ -35,44 +37,6 @@ class Painted(NamedTuple):
     log_variance: Tensor  # (B, T, K)
     z: Tensor  # (B, T, K)
     windows: Tensor  # (B, T, 4): centre x and y, stride, deviation, of the writing window
-
-
-def product(a: Tensor, b: Tensor) -> Tensor:
-    """Return a @ b; compiled, a sum that is one with what stands around it.
-
-    Products of 5 x 28 and 28 x 28 matrices are too small for a kernel of their own.
-    """
-    if torch.compiler.is_compiling():
-        return (a[..., None] * b[..., None, :, :]).sum(dim=-2)
-    return a @ b
-
-
-def filters(centre: Tensor, stride: Tensor, variance: Tensor, n: int, size: int) -> Tensor:
-    """Return the Gaussian filters along one axis, (B, N, size), each of sum 1.
-
-    mu_i = centre + (i - N/2 - 1/2) stride, F[i, a] ~ exp(-(a - mu_i)^2 / 2 variance), i from 1.
-    """
-    place = torch.arange(n, dtype=centre.dtype, device=centre.device) - (n - 1) / 2
-    mean = torch.addcmul(centre[:, None], place, stride[:, None])  # (B, N)
-    a = torch.arange(size, dtype=centre.dtype, device=centre.device)
-    return ((a - mean[..., None]).square() * (-0.5 / variance[:, None, None])).softmax(dim=2)
-
-
-def window(
-    parameters: Tensor, n: int, size: Sequence[int]
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the filters of both axes, the intensity, and where the window is, of (B, 5) numbers.
-
-    gx = (W + 1) (gx~ + 1) / 2, gy likewise, stride = (max(H, W) - 1) / (N - 1) e^stride~. There
-    pixels are counted from 1, here from 0.
-    """
-    (height, width), (x, y) = size, parameters[:, :2].unbind(dim=1)
-    x, y = (x + 1) * ((width + 1) / 2) - 1, (y + 1) * ((height + 1) / 2) - 1
-    variance, stride, intensity = (parameters[:, 2:].exp() + TINY).unbind(dim=1)
-    stride = stride * ((max(height, width) - 1) / max(1, n - 1))
-    across = filters(x, stride, variance, n, width)  # (B, N, W)
-    down = filters(y, stride, variance, n, height)  # (B, N, H)
-    return down, across, intensity, torch.stack([x, y, stride, variance.sqrt()], dim=1)
 
 
 class DRAWNetwork(nn.Module):
@@ -132,37 +96,36 @@ class DRAWNetwork(nn.Module):
 
     def read(self, x: Tensor, error: Tensor, d: Tensor) -> Tensor:
         """Return what the window shows of the image and of the error, (B, 2 C N N)."""
-        down, across, intensity, _ = window(self.reading(d), self.window, self.size)
-        both = torch.cat([x, error], dim=1)  # (B, 2 C, H, W)
-        seen = product(product(down[:, None], both), across[:, None].mT)  # (B, 2 C, N, N)
-        return (intensity[:, None, None, None] * seen).flatten(1)
+        return read(x, error, self.reading(d), self.window)
 
     def write(self, d: Tensor) -> tuple[Tensor, Tensor]:
         """Return what is added to the canvas, (B, C, H, W), and where the window was, (B, 4)."""
-        down, across, intensity, place = window(self.writing(d), self.window, self.size)
-        patch = self.patch(d).view(len(d), self.channels, self.window, self.window)
-        added = product(down[:, None].mT, product(patch, across[:, None]))
-        return added / intensity[:, None, None, None], place
+        return write(self.patch(d), self.writing(d), self.window, self.size)
 
     def forward(self, x: Tensor, noise: Tensor | None = None) -> Painted:
         """Encode and paint images (B, C, H, W); noise (B, T, K) of the draws, random where None."""
-        return self._painted(self._step, x, noise)
+        return self._painted(self._steps, x, noise)
 
     def compile(self, **options: Any) -> None:
-        """Compile one step, which all share: unrolled, they would take minutes to compile."""
-        self._compiled_call_impl = partial(self._painted, torch.compile(self._step, **options))
+        """Compile what a step does: unrolled, the steps would take minutes to compile."""
+        between = Between.compiled(**options)
+        self._compiled_call_impl = partial(self._painted, partial(paint_together, between, self))
 
-    def _painted(self, step: Step, x: Tensor, noise: Tensor | None = None) -> Painted:
+    def _painted(self, steps: Steps, x: Tensor, noise: Tensor | None = None) -> Painted:
         """Take all steps, in single precision: a window may move by less than bf16 can say."""
         with torch.autocast(x.device.type, enabled=False):
-            canvas, enc, dec = self._start(x)
-            draws = x.new_empty(len(x), self.steps, self.code).normal_() if noise is None else noise
-            kept: list[tuple[Tensor, ...]] = []
-            for draw in draws.unbind(dim=1):
-                canvas, enc, dec, found = step(x, draw, canvas, enc, dec)
-                kept.append(found)
-            stacked = [torch.stack(each, dim=1) for each in zip(*kept, strict=True)]
-            return Painted(canvas.flatten(1), *stacked)
+            if noise is None:
+                noise = x.new_empty(len(x), self.steps, self.code).normal_()
+            return Painted(*steps(x, noise))
+
+    def _steps(self, x: Tensor, noise: Tensor) -> tuple[Tensor, ...]:
+        """Return what ``Painted`` holds."""
+        canvas, enc, dec = self._start(x)
+        kept: list[tuple[Tensor, ...]] = []
+        for draw in noise.unbind(dim=1):
+            canvas, enc, dec, found = self._step(x, draw, canvas, enc, dec)
+            kept.append(found)
+        return canvas.flatten(1), *(torch.stack(each, dim=1) for each in zip(*kept, strict=True))
 
     def _step(
         self, x: Tensor, draw: Tensor, canvas: Tensor, enc: State, dec: State

@@ -3,8 +3,8 @@
 A small step is bound by launching its kernels one by one; a recorded step is one launch. A step
 that keeps the device busy is left as it is: recorded, it would need its memory twice. The
 batch's rows are chosen inside the graph: a cursor on the device walks through the epoch's order, so
-a replay needs nothing from the host. Batches of padded rows have one of a few widths, each of which
-has a graph of its own.
+a replay needs nothing from the host. Batches of padded rows have one of a few widths, and an epoch
+may end with a batch of fewer rows; each such size has a graph of its own.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from castalia.train.window import Draw, Window
 __all__ = ["CapturedStep", "own_stream"]
 
 WARM_UP = 3  # eager steps before recording, as torch asks for
+Size = tuple[int, tuple[int, ...] | None]  # rows of a batch, and their width
 BUSY = 2.0  # a device that works so many times as long as launching takes needs no graph
 
 
@@ -55,14 +56,14 @@ class CapturedStep(FusedStep):
     failed
         Why recording was given up, or None.
     recorded
-        The graphs, by the width of their batches.
+        The graphs, by the rows and the width of their batches.
     """
 
     name = "captured"
 
     def __init__(self, parts: StepParts) -> None:
         super().__init__(parts)
-        self.recorded: dict[tuple[int, ...] | None, torch.cuda.CUDAGraph] = {}
+        self.recorded: dict[Size, torch.cuda.CUDAGraph] = {}
         self.failed: str | None = None
         if any(phase.every > 1 for phase in parts.phases):
             self.failed = "phases that are not due in every step"
@@ -71,6 +72,8 @@ class CapturedStep(FusedStep):
         self.source: Samples | None = None
         self.cursor = torch.zeros(1, dtype=torch.long, device=parts.device)
         self.table = torch.zeros(0, 0, dtype=torch.long, device=parts.device)  # (steps, B)
+        self.short = self.table.flatten()  # rows of a last batch of fewer; none where there is none
+        self.shorts = 0  # such batches so far
         self.next = -1  # where the cursor stands
         self.names: list[str] = []  # of the terms of a step
         self.terms: dict[str, Tensor] = {}  # of the window's replayed steps, (steps,) each
@@ -82,17 +85,23 @@ class CapturedStep(FusedStep):
         if draw.window is not self.window:
             self._enter(draw.window)
         i = draw.number
-        if self.failed or i >= len(self.table):
+        if self.failed or (i >= len(self.table) and not self._comes_again()):
             return super().__call__(draw, number)
         if self.warm < WARM_UP:
             return self._warm_step(draw, number)
-        if draw.width not in self.recorded and not self._capture(draw):
+        size = (len(draw.rows), draw.width)
+        if size not in self.recorded and not self._capture(draw):
             return super().__call__(draw, number)
         if i != self.next:
             self.cursor.fill_(i)
-        self.recorded[draw.width].replay()
+        self.recorded[size].replay()
         self.next = i + 1
         return {name: values[i] for name, values in self.terms.items()}
+
+    def _comes_again(self) -> bool:
+        """Say whether a short last batch is worth recording: once it has been there before."""
+        self.shorts += len(self.short) > 0
+        return len(self.short) > 0 and self.shorts > 1
 
     def release(self) -> bool:
         """Free the graphs and their memory; whether there were any.
@@ -114,11 +123,14 @@ class CapturedStep(FusedStep):
         size = cuts[1] - cuts[0] if alike else len(order) + 1
         whole = len(order) // size
         rows = order[: whole * size].view(whole, -1) if whole else order.new_zeros(0, 1)
-        if self.source is not window.samples or self.table.shape != rows.shape:
-            self.source, self.table = window.samples, rows.clone()
-            self._forget()
-        else:
+        short = order[whole * size :] if whole else order[:0]
+        same = self.table.shape == rows.shape and self.short.shape == short.shape
+        if self.source is window.samples and same:
             self.table.copy_(rows)
+            self.short.copy_(short)
+        else:
+            self.source, self.table, self.short = window.samples, rows.clone(), short.clone()
+            self._forget()
         self.window, self.next = window, -1
 
     def _forget(self) -> None:
@@ -147,7 +159,7 @@ class CapturedStep(FusedStep):
         """Record one step; recording computes nothing."""
         graph = torch.cuda.CUDAGraph()
         if not self.recorded:  # made outside the graphs, which would clear them at every replay
-            steps, device = len(self.table), self.parts.device
+            steps, device = len(self.table) + 1, self.parts.device  # the short one's too
             self.terms = {name: torch.zeros(steps, device=device) for name in self.names}
             self.pool = torch.cuda.graph_pool_handle()
         torch.cuda.synchronize()
@@ -155,7 +167,8 @@ class CapturedStep(FusedStep):
             # Graphs share their memory: they run one after another, and none reads another's.
             stream = torch.cuda.current_stream()
             with torch.cuda.graph(graph, pool=self.pool, stream=stream):
-                index = self.table.index_select(0, self.cursor)[0]  # (B,)
+                whole = draw.number < len(self.table)
+                index = self.table.index_select(0, self.cursor)[0] if whole else self.short  # (B,)
                 for name, value in super().__call__(draw.part(index), 0).items():
                     self.terms[name].index_copy_(0, self.cursor, value.float().reshape(1))
                 self.cursor.add_(1)
@@ -166,7 +179,7 @@ class CapturedStep(FusedStep):
             chance = torch.cuda.default_generators[torch.cuda.current_device()]
             chance.graphsafe_set_state(chance.clone_state())
             return False
-        self.recorded[draw.width] = graph
+        self.recorded[len(draw.rows), draw.width] = graph
         # Graphs write here: keep the memory.
         self.gradients_kept += [p.grad for p in self.parts.parameters]
         return True
