@@ -28,6 +28,7 @@ def diagnose(zygote, tmp_path):
         ("mnist_no_zero_grad", "CST112"),
         ("regression_unscaled", "CST202"),
         ("softmax_twice", "CST301"),
+        ("scripted_no_zero_grad", "CST112"),
     ],
 )
 def test_the_fault_of_a_script_is_named_first(diagnose, script, code):
