@@ -207,6 +207,7 @@ class MAML(StartingWeights):
     about twice as much as first. An estimator's ``augment`` changes the rows of every step. Batch
     norm must be by the rows at hand (``batch_norm="own"`` of a ``ConvNetClassifier``), as in the
     paper: an adapted network then knows those rows better that are asked for together.
+    ``Training(compile=True)`` of the estimator compiles tasks with their inner steps.
 
     References
     ----------
