@@ -129,7 +129,8 @@ class Guess:
     def add(self, column: pa.Array) -> None:
         """Take in the next chunk of text, missing values as null."""
         if column.null_count < len(column):
-            self._live = [kind for kind in self._live if _fits(column, kind)]
+            head = column.drop_null().slice(0, _HEAD)
+            self._live = [kind for kind in self._live if _fits(column, head, kind)]
             plain = [kind for kind in self._live if not isinstance(kind, Format)]
             if not plain:
                 formats = [kind for kind in self._live if isinstance(kind, Format)]
@@ -158,7 +159,10 @@ def _named(kind: pa.DataType | Format) -> str:
     return kind.name if isinstance(kind, Format) else ""
 
 
-def _fits(column: pa.Array, kind: pa.DataType | Format) -> bool:
+def _fits(column: pa.Array, head: pa.Array, kind: pa.DataType | Format) -> bool:
+    # Most ways of writing are not that of the first value, which Python finds soonest.
+    if isinstance(kind, Format) and not kind.admits(head[0].as_py()):
+        return False
     if (
         not isinstance(kind, Format)
         and pa.types.is_integer(kind)
@@ -167,7 +171,7 @@ def _fits(column: pa.Array, kind: pa.DataType | Format) -> bool:
         return False  # 0x1F would pass as an integer and fail as a float
     try:
         # Arrow is quick to succeed and slow to fail: a few values tell most columns apart.
-        for part in (column.drop_null().slice(0, _HEAD), column):
+        for part in (head, column):
             convert(part, kind)
     except pa.ArrowInvalid:
         return False

@@ -45,6 +45,10 @@ class Format:
             raise pa.ArrowInvalid(f"not {self.name}")
         return self.read(text)
 
+    def admits(self, value: str) -> bool:
+        """Whether a value may be written in this way, asked without Arrow."""
+        return re.match(self.pattern, value.strip(), re.ASCII) is not None
+
     def is_shown_by(self, column: pa.Array) -> bool:
         """Whether a value of a column is written in this way and could not be otherwise."""
         return bool(pc.any(pc.match_substring_regex(column, self.evidence)).as_py())
