@@ -12,7 +12,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from castalia.train.training import Training
 from castalia.utils.process_ranks import rank_and_world
@@ -67,6 +66,8 @@ def fill(part: nn.Module, device: torch.device) -> None:
     device
         Where it will be trained.
     """
+    from torch.distributed.tensor import DTensor  # takes a second, which most trainings do not need
+
     sent: dict[int, tuple[Tensor, Tensor]] = {}  # before and after, by the id of what was before
     for module in part.modules():
         for name, tensor in [*module._parameters.items(), *module._buffers.items()]:
