@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.harness import ROOT, Bar, Report, Spread, free_threads_environment, main
 
@@ -90,9 +91,18 @@ def run(scale: str = "full") -> Report:
     return Report("contention", setting, "\n".join([*lines, "", *notes]), bars, figures)
 
 
-def two_cores() -> list[int]:
-    """The two cores to use, or none where processes cannot be pinned."""
-    return sorted(os.sched_getaffinity(0))[:2] if hasattr(os, "sched_getaffinity") else []
+def two_cores(topology: Path = Path("/sys/devices/system/cpu")) -> list[int]:
+    """The two cores to use, or none where processes cannot be pinned.
+
+    Threads of one core are taken where there is no other: what one does slows the other down.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return []
+    allowed, found = sorted(os.sched_getaffinity(0)), dict[str, int]()  # by the threads of a core
+    for number in allowed:
+        siblings = topology / f"cpu{number}" / "topology" / "thread_siblings_list"
+        found.setdefault(siblings.read_text() if siblings.is_file() else str(number), number)
+    return list(found.values())[:2] if len(found) > 1 else allowed[:2]
 
 
 def fits(

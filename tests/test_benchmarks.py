@@ -5,7 +5,7 @@ from importlib import import_module
 from math import isfinite
 
 import pytest
-from benchmarks import NAMES, memory
+from benchmarks import NAMES, contention, memory
 from benchmarks.harness import Bar, Contender, Report, Result, Spread, race, ratio, table
 from tests.processes import run_code
 
@@ -49,6 +49,20 @@ AGREED["odeint"] = 2
 @pytest.mark.parametrize("name", IN_PROCESS)
 def test_a_benchmark_times_every_contender_and_its_answers_agree_at_any_size(name):
     judge(import_module(f"benchmarks.{name}").run("tiny"), name)
+
+
+@pytest.mark.parametrize(
+    ("siblings", "cores"), [("01 01 23 23", [0, 2]), ("0 1", [0, 1]), ("01 01", [0, 1])]
+)
+def test_contention_is_measured_on_two_cores_that_share_nothing(
+    monkeypatch, tmp_path, siblings, cores
+):
+    allowed = range(len(siblings.split()))
+    monkeypatch.setattr(contention.os, "sched_getaffinity", lambda _: set(allowed), raising=False)
+    for number, threads in enumerate(siblings.split()):
+        (tmp_path / f"cpu{number}" / "topology").mkdir(parents=True)
+        (tmp_path / f"cpu{number}" / "topology" / "thread_siblings_list").write_text(threads)
+    assert contention.two_cores(tmp_path) == cores
 
 
 def test_the_benchmark_of_memory_reports_what_its_processes_measured(monkeypatch, zygote, tmp_path):
