@@ -4,19 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castalia import MLPClassifier, Training, cluster, read, save
+from castalia import MLPClassifier, Training, read, save
 from castalia.errors import InvalidParameter
 from castalia.method import batch_predictions
 from castalia.method.batch_predictions import predict_files
 from castalia.method.predictions import predict
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
+def many_files(home):
+    """A saved model, files of rows for it, and all their rows."""
     random = np.random.default_rng(0)
     table = pd.DataFrame({"id": np.arange(60), "a": random.normal(size=60), "c": ["u", "v"] * 30})
     table["y"] = np.where(table["a"] > 0, "yes", "no")
-    home = tmp_path_factory.mktemp("many")
     training = Training(verbose=False, watch=False)
     est = MLPClassifier(hidden=(3,), epochs=2, random_state=0, training=training)
     est.fit(read(table[["a", "c", "y"]], target="y"))
@@ -27,6 +26,11 @@ def model(tmp_path_factory):
         part.to_parquet(home / "parts" / f"{i}.parquet")
         part.to_csv(home / "parts" / "b" / f"{i}.csv.gz", index=False)
     return home / "model", sorted((home / "parts").rglob("*.*")), table
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return many_files(tmp_path_factory.mktemp("many"))
 
 
 def test_every_format_gets_the_answers_of_one_table_whatever_the_chunks(
@@ -47,18 +51,6 @@ def test_every_format_gets_the_answers_of_one_table_whatever_the_chunks(
         assert list(answers["id"]) == list(range(60))
         assert list(answers["prediction"]) == list(whole["prediction"])
         np.testing.assert_allclose(answers["probability_yes"], whole["probability_yes"], rtol=1e-6)
-
-
-def test_workers_of_a_cluster_divide_the_files(model, tmp_path):
-    folder, files, _ = model
-    alone = dict(predict_files(folder, files, tmp_path / "alone"))
-    with cluster(workers=2):
-        found = dict(predict_files(folder, files[:5], tmp_path / "many"))
-        found |= {p: n for p, n in predict_files(folder, files, tmp_path / "many") if n}
-    assert list(found.values()) == list(alone.values())
-    for path in alone:
-        other = tmp_path / "many" / path.relative_to(tmp_path / "alone")
-        assert other.read_bytes() == path.read_bytes()
 
 
 def test_what_is_there_is_done_and_what_was_cut_off_leaves_nothing(model, tmp_path, monkeypatch):

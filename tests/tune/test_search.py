@@ -156,23 +156,6 @@ def test_a_grid_without_a_space_takes_points_of_the_default_one():
     assert len(few.cv_results_["params"]) == 3
 
 
-def test_trials_in_processes_of_their_own_give_what_one_process_gives(tmp_path):
-    grid = {"alpha": [0.01, 1.0, 100.0], "fit_intercept": [True, False]}
-    told = []
-    one = GridSearch(Ridge(), grid, cv=3).fit(X, y)
-    two = GridSearch(Ridge(), grid, cv=3, n_jobs=2, callback=told.append).fit(X, y)
-    for name in ("split0_test_score", "mean_test_score", "rank_test_score"):
-        np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
-    assert one.cv_results_["params"] == two.cv_results_["params"]
-    assert [trial["number"] for trial in told] == [1, 2, 3, 4, 5, 6]
-    space, settings = {"alpha": Uniform(0.1, 10.0)}, {"trials": 12, "cv": 2, "random_state": 0}
-    found = [
-        BayesianSearch(Ridge(), space, n_jobs=2, study=study, **settings).fit(X, y)
-        for study in (None, tmp_path / "s.db")
-    ]
-    assert found[0].cv_results_["params"] == found[1].cv_results_["params"]
-
-
 def test_a_grid_wants_choices():
     with pytest.raises(InvalidParameter, match="`alpha` is an interval. Use RandomSearch"):
         GridSearch(Ridge(), {"alpha": Uniform(0, 1)}).fit(X, y)

@@ -21,7 +21,7 @@ TINY = {"convs": 1, "dim": 16, "hidden": 32, "batch_size": 20, "random_state": 0
 @cache
 def fitted(attention):
     if attention:
-        kind = {"widths": (12, 16, 24), "epochs": 16, "lr": 1e-2}
+        kind = {"widths": (12, 16, 24), "epochs": 12, "lr": 1e-2}
         return ImageCaptioner(**{**TINY, **kind}).fit(X[:300], y[:300])
     kind = {"widths": (12, 16), "epochs": 12, "lr": 5e-3, "hidden": 64, "attention": False}
     return ImageCaptioner(**{**TINY, **kind}).fit(X, y)
