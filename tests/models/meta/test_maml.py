@@ -119,13 +119,29 @@ def test_batch_norm_is_by_the_rows_of_a_task_beside_others_and_alone(tmp_path):
 def test_learnt_rates_step_where_the_gradient_of_the_query_says():
     net = nn.Linear(1, 1, bias=False).double()
     net.weight.data.fill_(0.7)
-    both = StartAndRates(net, 0.1)
+    both = StartAndRates(net, 0.1, steps=1)
     x = torch.full((1, 2, 1), 2.0, dtype=torch.float64)
     y = torch.ones(1, 2, 1, dtype=torch.float64)
     MetaLoss(HALF, 1, 0.0, 1).terms(both, Batch(x, y), "train")["loss"].backward()
     slope = 2.0 * (0.7 * 2.0 - 1.0)
     fast = 0.7 - 0.1 * slope
     assert both.values[0].grad.item() == pytest.approx(-slope * 2.0 * (fast * 2.0 - 1.0))
+
+
+def test_every_inner_step_has_rates_of_its_own():
+    def loss(w):
+        return (w["a"] - 1) ** 2 / 2
+
+    rates = {"a": torch.tensor([0.5, 0.2])}
+    found = adapted(loss, {"a": torch.tensor(0.0)}, rates, 2)
+    assert found["a"].item() == pytest.approx(0.5 + 0.2 * 0.5)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = MAML(MLPClassifier(hidden=(4,)), ways=2, shots=1, tasks=3, epochs=2, inner_steps=2)
+    model.set_params(rates="learnt", lr=0.1, random_state=0).fit(X, np.repeat(np.arange(12), 5))
+    first, second = next(iter(model.rates_.values()))
+    assert not torch.equal(first, second)
+    learnt = model.adapt(X[:10], np.repeat([0, 1], 5), steps=4)  # further ones as the last
+    assert learnt.predict(X[:3]).shape == (3,)
 
 
 def sines(tasks, points, seed):

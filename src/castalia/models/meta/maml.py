@@ -32,7 +32,7 @@ __all__ = ["MAML", "EpisodeLoss", "MetaLoss", "StartAndRates"]
 
 
 class StartAndRates(nn.Module):
-    """A network, and a learnt rate for each of its weights.
+    """A network, and a learnt rate for each of its weights in each inner step.
 
     Parameters
     ----------
@@ -40,15 +40,19 @@ class StartAndRates(nn.Module):
         The network.
     rate
         What every rate begins at.
+    steps
+        Inner steps.
     """
 
-    def __init__(self, net: nn.Module, rate: float) -> None:
+    def __init__(self, net: nn.Module, rate: float, steps: int) -> None:
         super().__init__()
         self.net, self.names = net, [name for name, _ in net.named_parameters()]
-        self.values = nn.ParameterList(torch.full_like(w, rate) for w in net.parameters())
+        self.values = nn.ParameterList(
+            w.new_full((steps, *w.shape), rate) for w in net.parameters()
+        )
 
     def rates(self) -> Weights:
-        """Return the rate of each weight, by the weight's name."""
+        """Return the rates of each weight, (steps, …), by the weight's name."""
         return dict(zip(self.names, self.values, strict=True))
 
 
@@ -181,8 +185,8 @@ class MAML(StartingWeights):
         ``"second"`` differentiates through the inner steps; ``"first"`` is cheaper and nearly as
         good.
     rates
-        ``"given"``, or ``"learnt"``: every weight has an inner rate of its own, which begins at
-        ``inner_lr`` (second order only).
+        ``"given"``, or ``"learnt"``: every weight has a rate of its own in each inner step, which
+        begins at ``inner_lr`` (second order only).
     ways
         Classes of a task: tasks are then drawn from the classes of y, so that labelled rows without
         ``groups`` are enough, and ``shots`` are rows of each class. None: tasks are the groups.
@@ -194,7 +198,8 @@ class MAML(StartingWeights):
     estimator_ : object
         The estimator with the starting weights; its ``history_`` has the loss of every epoch.
     rates_ : dict of Tensor
-        Of ``rates="learnt"``: the rate of every weight, by the name of its parameter.
+        Of ``rates="learnt"``: the rates of every weight in the inner steps, (steps, …), by the name
+        of its parameter.
 
     Shapes
     ------
@@ -213,6 +218,7 @@ class MAML(StartingWeights):
     ----------
     2017, Finn, Abbeel, Levine, Model-agnostic meta-learning, arXiv 1703.03400. 2017, Li, Zhou,
     Chen, Li, Meta-SGD: learning to learn quickly for few-shot learning, arXiv 1707.09835 (rates).
+    2019, Antoniou, Edwards, Storkey, How to train your MAML, arXiv 1810.09502 (rates of each step).
 
     See Also
     --------
@@ -247,7 +253,7 @@ class MAML(StartingWeights):
             return net
         if self.order == "first":
             raise InvalidParameter("MAML: `order` must be 'second' where rates are learnt.")
-        return StartAndRates(net, self.inner_lr)
+        return StartAndRates(net, self.inner_lr, self.inner_steps)
 
     def _keep(self, trained: nn.Module) -> None:
         if isinstance(trained, StartAndRates):

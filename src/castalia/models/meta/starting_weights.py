@@ -27,7 +27,7 @@ from castalia.objectives import Objective
 from castalia.train import Training
 from castalia.utils.seeds import seed_from
 
-__all__ = ["StartingWeights", "Weights", "adapted", "descended", "task_loss"]
+__all__ = ["StartingWeights", "Weights", "adapted", "descended", "rates_of_step", "task_loss"]
 
 Weights = dict[str, Tensor]
 TaskLoss = Callable[[Weights], Tensor]
@@ -47,20 +47,27 @@ def task_loss(net: nn.Module, loss: Any, x: Tensor, y: Tensor) -> TaskLoss:
 def adapted(loss: TaskLoss, weights: Weights, lr: float | Weights, steps: int) -> Weights:
     """Return weights after some gradient steps on a task; differentiable by those before.
 
-    ``lr`` is one rate, or one for each weight.
+    ``lr`` is one rate, or one for each step and weight, (steps, …) by the weight's name.
 
     Examples
     --------
     >>> adapted(lambda w: (w["a"] - 1) ** 2 / 2, {"a": torch.tensor(0.0)}, lr=0.5, steps=1)
     {'a': tensor(0.5000)}
     """
-    for _ in range(steps):
-        weights = _stepped(weights, grad(loss)(weights), lr)
+    for step in range(steps):
+        weights = _stepped(weights, grad(loss)(weights), rates_of_step(lr, step))
     return weights
+
+
+def rates_of_step(lr: float | Weights, step: int) -> float | Weights:
+    """Return the one rate, or those that weights have in a step."""
+    return {name: rate[step] for name, rate in lr.items()} if isinstance(lr, dict) else lr
 
 
 def descended(loss: TaskLoss, weights: Weights, lr: float | Weights, steps: int) -> Weights:
     """Return weights after gradient steps none of which raises the loss: one that would is halved.
+
+    ``lr`` is one rate, or one for each weight.
 
     Examples
     --------
@@ -205,7 +212,7 @@ class StartingWeights(Grouped, Neural, Ensemble):
         count = self.inner_steps if steps is None else steps
         here, known = task_loss(found.module_, loss, x, targets), min(count, self.inner_steps)
         fast = adapted(here, weights, self._rate(), known)
-        fast = descended(here, fast, self._rate(), count - known)
+        fast = descended(here, fast, rates_of_step(self._rate(), -1), count - known)
         found.module_.load_state_dict({**found.module_.state_dict(), **fast})
         return found
 
