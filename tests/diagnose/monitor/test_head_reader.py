@@ -142,7 +142,7 @@ def test_a_loss_is_recognised_with_what_entered_it(name, scaled):
 def test_a_glance_recovers_the_same(name):
     make, _, outputs, targets = LOSSES[name]
     out = NET(X)
-    seen, wanted = quick_ending(make(out) / 3)
+    seen, wanted, _ = quick_ending(make(out) / 3)
     torch.testing.assert_close(seen, outputs(out).detach())
     assert torch.equal(wanted, targets)
 
@@ -334,7 +334,7 @@ def test_what_others_packed_away_is_left_alone():
     assert ending.head.loss == "cross_entropy"
     assert ending.outputs is None
     assert not unpacked
-    assert quick_ending(loss) == (None, None)
+    assert quick_ending(loss)[:2] == (None, None)
     assert not unpacked
 
 
@@ -370,3 +370,12 @@ def test_outputs_given_in_the_place_of_the_targets_are_the_outputs(loss):
     ending = head_of(loss(REAL, out))
     assert torch.equal(ending.outputs, out)
     assert torch.equal(ending.targets, REAL)
+
+
+def test_all_layers_that_give_answers_are_the_last_ones():
+    body, actor, critic = nn.Linear(5, 4), nn.Linear(4, 3), nn.Linear(4, 1)
+    net = nn.ModuleDict({"body": body, "actor": actor, "critic": critic})
+    names = {id(p): n for n, p in net.named_parameters()}
+    h = body(X).tanh()
+    loss = F.cross_entropy(actor(h), CLASSES) + (critic(h) - REAL[:, :1]).square().mean()
+    assert set(read(loss, names).ending.head.last) == {"actor", "critic"}

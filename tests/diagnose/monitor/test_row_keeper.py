@@ -144,3 +144,38 @@ def test_rows_are_selected_together():
     assert (len(rows), rows.steps) == (2, [0, 2])
     assert [int(r[0]) for r in rows.inputs] == [0, 2]
     assert [int(r[0]) for r in rows.targets] == [0, -2]
+
+
+class TwoHeads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.classes, self.domain = nn.Linear(4, 8), nn.Linear(8, 3), nn.Linear(8, 2)
+
+    def forward(self, x):
+        x = self.body(x).relu()
+        return self.classes(x), self.domain(x)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["classes_first", "classes_last"])
+def test_of_several_losses_one_is_kept_at_all_steps_with_the_rows_it_is_of(first):
+    torch.manual_seed(0)
+    net, cost = TwoHeads(), nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    doctor = watch(net, optimizer)
+    for _ in range(24):
+        y = torch.randint(3, (16,))
+        x = torch.randn(16, 4)
+        x[:, 0] = y  # so that a row tells its class
+        optimizer.zero_grad()
+        classes, domain = net(x)
+        _, other = net(torch.randn(16, 4) + 9)
+        apart = cost(other, torch.ones(16).long()) + cost(domain, torch.zeros(16).long())
+        ours = cost(classes, y)
+        (ours + apart if first else apart + ours).backward()
+        optimizer.step()
+    doctor.diagnosis()
+    rows = doctor.record.train
+    assert len(rows) > 8
+    for inputs, outputs, targets in zip(rows.inputs, rows.outputs, rows.targets, strict=True):
+        assert outputs.shape == (16, 3)
+        np.testing.assert_array_equal(inputs[:, 0], targets)

@@ -63,6 +63,12 @@ def test_tokens_of_a_language_model_may_be_rare():
     assert ask(imbalanced, record) == []
 
 
+def test_letters_whose_losses_are_added_up_one_after_another_may_be_rare():
+    relative = 0.9 * BAR
+    assert only(imbalanced, rare(relative)).code == "CST204"
+    assert ask(imbalanced, rare(relative, others=("nll",) * 8)) == []
+
+
 def disagreeing(share, unsure=False):
     """Validation rows of which a share disagrees with its label, at the surest or the least."""
     record, n = classification(), 1000

@@ -65,3 +65,24 @@ def test_rows_of_a_second_loader_that_the_loss_is_of_are_no_validation():
     finally:
         session.stop()
     assert not any(len(record.validation) for record in session.records)
+
+
+def test_a_step_that_turns_to_a_second_loader_is_no_validation_on_the_first():
+    torch.manual_seed(0)
+    x = torch.randn(128, 8)
+    rows = TensorDataset(x, (x.sum(1) > 0).long())
+    session = Session()
+    session.start()
+    try:
+        net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+        for _ in range(40):
+            a, ya = next(iter(DataLoader(copy.copy(rows), 32, shuffle=True)))
+            optimizer.zero_grad()
+            ours = F.cross_entropy(net(a), ya)
+            b, _ = next(iter(DataLoader(copy.copy(rows), 32, shuffle=True)))
+            (ours + net(b).square().mean()).backward()
+            optimizer.step()
+    finally:
+        session.stop()
+    assert not any(len(record.validation) for record in session.records)

@@ -27,9 +27,10 @@ from castalia.diagnose.monitor.module_facts import spread as spread_of
 from castalia.diagnose.monitor.unit_reader import UnitReader
 from castalia.diagnose.record import Activation, Look
 
-__all__ = ["GraphSummary", "quick_ending", "read"]
+__all__ = ["GraphSummary", "call_behind", "quick_ending", "read"]
 
 MOST_STRANGERS = 64
+NEAR, FAR = 12, 400  # operations below a scalar that are searched
 NORMS = ("NativeBatchNorm", "CudnnBatchNorm", "NativeLayerNorm", "NativeGroupNorm", "FusedRmsNorm")
 SINGULAR = {
     "Log": ("self", "log of 0"),
@@ -179,18 +180,38 @@ def _strangers(order: list[Operation], names: Mapping[int, str]) -> list[Tensor]
     return [v for v in found.values() if v.ndim >= 2][:MOST_STRANGERS]
 
 
-def quick_ending(loss: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """Return outputs and targets of a known loss a few operations below the scalar."""
-    node = loss.grad_fn
-    for _ in range(6):
+def quick_ending(loss: Tensor) -> tuple[Tensor | None, Tensor | None, Any]:
+    """Return outputs and targets of a known loss a few operations below the scalar, and its node.
+
+    Of several losses it is the one that is read at a look: that with the fewest operations above.
+    """
+    queue, met = [loss.grad_fn], 0
+    while queue and met < NEAR:
+        node, met = queue.pop(0), met + 1
         if node is None:
-            break
+            continue
         kind = node.name().rpartition("Backward")[0]
         if kind in LOSSES:
             operation = Operation(kind, node)
-            return operation.saved("self"), operation.saved("target")
-        node = node.next_functions[0][0] if node.next_functions else None
-    return None, None
+            return operation.saved("self"), operation.saved("target"), node
+        queue += [source for source, _ in node.next_functions]
+    return None, None, None
+
+
+def call_behind(loss: Any, calls: Mapping[Any, Any]) -> Any:
+    """Return the call of the module whose answer the loss of a node takes; None where unknown.
+
+    ``calls`` are known by the nodes whose results they returned.
+    """
+    queue, seen = [loss], {loss}
+    while queue and len(seen) < FAR:
+        node = queue.pop(0)
+        if node in calls:
+            return calls[node]
+        sources = {source for source, _ in node.next_functions if source is not None} - seen
+        queue += [source for source, _ in node.next_functions if source in sources]
+        seen |= sources
+    return None
 
 
 def _feeders(layer: Operation, wanted: set[Any]) -> tuple[str, str, tuple[str, ...]]:

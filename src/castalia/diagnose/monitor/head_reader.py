@@ -86,6 +86,8 @@ class Ending:
         Everything above the last layer, the loss first.
     difference
         Outputs minus targets, where the loss kept only that.
+    node
+        Autograd's node of the loss.
     """
 
     head: Head
@@ -93,6 +95,7 @@ class Ending:
     targets: Tensor | None
     operations: list[Operation]
     difference: Tensor | None = None
+    node: Any = None
 
     def complete(self, outputs: Tensor | None) -> None:
         """Work out the targets from the network's outputs and what the loss kept."""
@@ -121,6 +124,7 @@ def read_head(order: list[Operation]) -> Ending:
     others = tuple(LOSSES[o.kind] for o in known[1:])
     weighted, reduction = head.weighted, head.reduction
     if term is not None:
+        ending.node = term.node
         others = others or (("unknown",) if has_other_terms(term) else ())
         weighted = weighted or (reduction == "none" and is_weighed(term))
         if head.loss in ("mse", "l1") and reduction == "none":
@@ -133,6 +137,7 @@ def read_head(order: list[Operation]) -> Ending:
         scale=scale,
         negated=negated,
         broadcast=head.broadcast or _broadcast(above),
+        last=_last(above),
         dropped=any(is_dropout(o) and math.prod(o.shape) == math.prod(head.outputs) for o in above),
     )
     return ending
@@ -150,6 +155,12 @@ def _above_layers(root: Operation) -> Iterator[Operation]:
             if id(source) not in seen:
                 seen.add(id(source))
                 queue.append(source)
+
+
+def _last(above: list[Operation]) -> tuple[str, ...]:
+    """Return the layers that what lies above all layers takes the results of."""
+    sources = [source for operation in above for source in operation.inputs if is_layer(source)]
+    return tuple(dict.fromkeys(str(source.layer) for source in sources))
 
 
 def _scale(root: Operation) -> tuple[float, bool]:

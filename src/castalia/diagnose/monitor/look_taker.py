@@ -64,11 +64,12 @@ class LookTaker:
         fresh = self._find_reset(step, last)
         if step.seen and not fresh:
             return None
-        reading = read(root, self.parameters.names, step.returned)
+        reading = read(root, self.parameters.names, list(step.returned))
         step.seen = True
         look.training = step.training
         self.record.asides += facts.are_asides(step.sizes)
         ending = reading.ending
+        step.attend(ending.node)
         ending.complete(step.output)
         outputs, targets = ending.outputs, ending.targets
         ending.outputs = (

@@ -41,6 +41,7 @@ __all__ = ["TASKS", "Observer"]
 TASKS = ("binary", "multiclass", "multilabel", "regression", "lm", "seq", "vae", "gan")
 MOST_TROUBLES = 10
 SHOWN = 16  # batches that are kept of what a discriminator was given
+CALLS = 8  # answers that are kept until a backward pass, of a step that is not sampled
 UNSURE = 4  # calls that are kept until it is known whether a backward pass follows
 
 
@@ -125,7 +126,7 @@ class Observer:
         first, last = getattr(module, "called_parts", (module, module))
         enter, leave = WeakHook(self, Observer._enter), WeakHook(self, Observer._leave)
         if first is last:
-            add(listen_to_calls(module, enter, leave))
+            add(listen_to_calls(first, enter, leave))
         else:
             add(listen_to_calls(first, enter, _ignored))
             add(listen_to_calls(last, _ignored, leave))
@@ -204,11 +205,15 @@ class Observer:
         if len(self._others) > 1:
             made = facts.first_tensor(output)
             self._made = _nothing if made is None else weakref.ref(made)
-        if step.look is None or not torch.is_grad_enabled():
+        if not torch.is_grad_enabled() or step.quiet:
             return
-        step.returned = [*step.returned, *(tensor.grad_fn for tensor in facts.tensors(output))]
-        if step.output is None:
-            step.output = facts.first_tensor(output)
+        if step.look is None and not self._sampling.glance(step.number):
+            return
+        nodes, made = [one.grad_fn for one in facts.tensors(output)], facts.first_tensor(output)
+        before = step.returned if step.look is not None else dict([*step.returned.items()][-CALLS:])
+        step.returned = {**before, **dict.fromkeys(nodes, (step.inputs, made))}
+        if step.output is None and step.look is not None:
+            step.output = made
             self._keeper.latent(output)
 
     def _judges(self, inputs: Tensor) -> None:
@@ -231,14 +236,15 @@ class Observer:
     def _no_pass(self) -> None:
         """Take calls on other data than those trained on, and no pass after them, for validation.
 
-        Such is one without eval() and without no_grad().
+        Such is one without eval() and without no_grad(). A single call may be the first half of a
+        step that takes its other rows from another loader.
         """
         unsure, self._unsure, step = self._unsure, [], self._step
-        if unsure and self._passes and not step.passes:
+        if len(unsure) > 1 and self._passes and not step.passes:
             for inputs in unsure:
                 self._validating.aside(inputs)
             step.entered, step.inputs, step.output = False, None, None
-            step.returned, step.sizes = (), ()
+            step.returned, step.sizes = NOTHING, ()
 
     # ---------------------------------------------------------------- the loss function is called
 
@@ -306,9 +312,11 @@ class Observer:
         if step.look is not None:
             self._look(step, step.look, root)
         elif glance:
-            self._keep(*quick_ending(root))
+            outputs, targets, node = quick_ending(root)
+            step.attend(node)
+            self._keep(outputs, targets)
         step.loss = loss
-        step.output, step.returned = None, ()  # nothing large outlives its usual time
+        step.output, step.returned = None, NOTHING  # nothing large outlives its usual time
         if "outputs" in step.logged:
             step.logged = {
                 name: logged for name, logged in step.logged.items() if name != "outputs"

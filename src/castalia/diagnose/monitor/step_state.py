@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor
 
+from castalia.diagnose.monitor.graph_summary import call_behind
 from castalia.diagnose.record import Look
 
 __all__ = ["NOTHING", "Step"]
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 class Step:
@@ -37,7 +38,7 @@ class Step:
     inputs, output
         First tensor given to it and returned by it, where wanted.
     returned
-        What gave the tensors that it returned.
+        Inputs and first output of each call, by what gave the tensors that it returned.
     sizes
         Numbers in the inputs of each call in training mode, of a sampled step.
     evaluating
@@ -65,7 +66,7 @@ class Step:
     training: bool = True
     inputs: Any = None
     output: Any = None
-    returned: Sequence[Any] = ()
+    returned: Mapping[Any, tuple[Any, Any]] = NOTHING
     sizes: tuple[int, ...] = ()
     evaluating: Any = None
     logged: Mapping[str, Any] = NOTHING
@@ -79,6 +80,17 @@ class Step:
 
     def __init__(self, number: int, quiet: bool = False) -> None:
         self.number, self.quiet = number, quiet
+
+    def attend(self, loss: Any) -> None:
+        """Of several calls, keep in mind the one whose answer the loss of a node takes."""
+        call = call_behind(loss, self.returned) if loss is not None and self.several else None
+        if call is not None:
+            self.inputs, self.output = call
+
+    @property
+    def several(self) -> bool:
+        """Whether the module was called on more than one input."""
+        return len({id(inputs) for inputs, _ in self.returned.values()}) > 1
 
     @property
     def untouched(self) -> bool:

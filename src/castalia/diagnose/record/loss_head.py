@@ -64,6 +64,8 @@ class Head:
         Factor between the loss function's value and the scalar whose gradient was taken.
     layer
         Name of the last layer with weights.
+    last
+        Names of all layers from which the loss is reached without passing another.
     dropped
         Whether a dropout mask falls between that layer and the loss.
     """
@@ -81,4 +83,5 @@ class Head:
     negated: bool = False
     scale: float = 1.0
     layer: str | None = None
+    last: tuple[str, ...] = ()
     dropped: bool = False

@@ -76,11 +76,17 @@ class Objective(Network, Kept):
             return "vae"
         loss = self.head.loss
         if loss in CROSS_ENTROPIES:
-            return "lm" if self.shifted else "multiclass"
+            return "lm" if self.shifted or self._token_by_token else "multiclass"
         if loss in BINARY_LOSSES:
             wide = len(self.head.outputs) > 1 and self.head.outputs[-1] > 1
             return "multilabel" if wide else "binary"
         return "regression" if loss in REGRESSIONS else None
+
+    @cached_property
+    def _token_by_token(self) -> bool:
+        """Whether a step adds up many losses of one kind, as those of the letters of a text."""
+        others = self.head.others
+        return len(others) >= LEAST_TOKENS and len(set(others)) == 1
 
     @cached_property
     def _encodes(self) -> bool:
