@@ -86,3 +86,34 @@ def test_a_head_put_on_after_the_training_was_not_forgotten_by_its_optimizer():
         net[2] = nn.Linear(4, 2)
     session.stop()
     assert not [one for one in session.diagnosis().findings if one.where == "2.weight"]
+
+
+class Supervised(nn.Module):
+    """A network of its own weights that calls its encoder, and is never called."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(16, 2) / 4)
+        self.encoder = nn.Sequential(nn.Linear(3, 16), nn.Tanh())
+
+    def loss(self, x, y):
+        return F.cross_entropy(self.encoder(x) @ self.weight, y)
+
+
+def test_a_network_that_only_calls_its_parts_is_watched_as_a_whole():
+    torch.manual_seed(0)
+    session = Session()
+    session.start()
+    net = Supervised()
+    net.weight.requires_grad_(False)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(30):
+        optimizer.zero_grad()
+        net.loss(X, Y).backward()
+        optimizer.step()
+    session.stop()
+    (record,) = session.records
+    assert {w.name for w in record.weights} == {"weight", "encoder.0.weight", "encoder.0.bias"}
+    assert record.train.inputs[1].shape == (32, 3)  # since the first backward()
+    (found,) = [one for one in session.diagnosis().findings if one.code == "CST110"]
+    assert found.where == "weight"

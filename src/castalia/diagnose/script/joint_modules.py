@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
-__all__ = ["Parts"]
+__all__ = ["Parts", "Uncalled"]
 
 
 class Parts(nn.Module):
@@ -51,3 +51,34 @@ class Parts(nn.Module):
         """The part that comes first, and the one that comes last."""
         parts = list(self.children())
         return parts[self._ends[0]], parts[self._ends[1]]
+
+
+class Uncalled(Parts):
+    """A network that is never called itself, but by methods of its own that call parts of it.
+
+    Parameters
+    ----------
+    whole
+        The network.
+    called
+        Its part that is called, or `Parts` of several.
+
+    Examples
+    --------
+    >>> body = nn.Linear(4, 2)
+    >>> whole = Uncalled(nn.Sequential(body, nn.Linear(2, 1)), body)
+    >>> whole.called_parts == (body, body)
+    True
+    """
+
+    def __init__(self, whole: nn.Module, called: nn.Module) -> None:
+        super().__init__([])
+        self.add_module("module", whole)  # a name that is left out before those of parameters
+        self._called: tuple[nn.Module, nn.Module] = getattr(
+            called, "called_parts", (called, called)
+        )
+
+    @property
+    def called_parts(self) -> tuple[nn.Module, nn.Module]:
+        """The part that comes first, and the one that comes last."""
+        return self._called

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from castalia.diagnose.script.joint_modules import Parts
+from castalia.diagnose.script.joint_modules import Parts, Uncalled
 
 __all__ = ["LooseTensors", "TrainedModules"]
 
@@ -67,7 +67,7 @@ class TrainedModules:
             return []
         inner = list(module.modules())
         (self._judged if with_gradients else self._asked).update(inner)
-        mine = {id(p) for p in module.parameters()}
+        mine = _owned(module)
         touching = [one for one in self.waiting() if mine & _moved(one)]
         if any(_moved(one) <= mine for one in touching):
             self._take(touching)
@@ -83,7 +83,7 @@ class TrainedModules:
         self._backwards += 1
         waiting, called = self.waiting(), self._called()
         self._outermost = []
-        found = _partial_owners(called, waiting)
+        found = [self._completed(*one) for one in _partial_owners(called, waiting)]
         if not found and not watching:
             found = _strangers([module for module, graded in called if graded], waiting)
             made = _outermost(list(self._made()))
@@ -95,6 +95,19 @@ class TrainedModules:
         self.looking = bool(self.waiting()) and self._backwards < PATIENCE
         self.looking |= not found and not watching
         return found
+
+    def _completed(
+        self, called: nn.Module, optimizers: list[Optimizer]
+    ) -> tuple[nn.Module, list[Optimizer]]:
+        """Return what owns all that optimizers move, though only a part of it is called."""
+        moved = set[int]().union(*map(_moved, optimizers))
+        if moved <= _owned(called):
+            return called, optimizers
+        parts = set(called.children()) if isinstance(called, Parts) else {called}
+        for whole in _outermost(list(self._made())):
+            if moved <= _owned(whole) and parts <= set(whole.modules()):
+                return Uncalled(whole, called), optimizers
+        return called, optimizers
 
     def _called(self) -> list[tuple[nn.Module, bool]]:
         return [(alive, how) for ref, how in self._outermost if (alive := ref()) is not None]
@@ -110,8 +123,7 @@ def _partial_owners(
     """Return what owns parts of what optimizers move; what shares an optimizer, as one."""
     groups: list[tuple[list[tuple[nn.Module, bool]], list[Optimizer]]] = []
     for module, graded in called:
-        mine = {id(p) for p in module.parameters()}
-        touching = [one for one in waiting if mine & _moved(one)]
+        touching = [one for one in waiting if _owned(module) & _moved(one)]
         if not touching:
             continue
         same = next((group for group in groups if set(touching) & set(group[1])), None)
@@ -146,8 +158,7 @@ def _owners(
     made: Sequence[nn.Module], waiting: Sequence[Optimizer]
 ) -> list[tuple[nn.Module, list[Optimizer]]]:
     """Return the modules that own what optimizers move, though none was called."""
-    owned = [(one, {id(p) for p in one.parameters()}) for one in made]
-    pairs = [(one, [o for o in waiting if _moved(o) <= ids]) for one, ids in owned]
+    pairs = [(one, [o for o in waiting if _moved(o) <= _owned(one)]) for one in made]
     return [(one, optimizers) for one, optimizers in pairs if optimizers]
 
 
@@ -159,6 +170,10 @@ def _outermost(made: Sequence[nn.Module]) -> list[nn.Module]:
 
 def _tensors(optimizer: Any) -> list[Tensor]:
     return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _owned(module: nn.Module) -> set[int]:
+    return {id(p) for p in module.parameters()}
 
 
 def _moved(optimizer: Any) -> set[int]:
