@@ -37,3 +37,14 @@ def test_few_rows_of_which_nearly_all_are_answered_rightly_are_only_mentioned():
 
 def test_few_rows_that_generalise_are_enough():
     assert list(too_few(few(40, 0.14))) == []
+
+
+def test_sentences_of_other_lengths_are_other_rows():
+    case = few(40, 0.8)
+    inputs = case.record.train.inputs
+    inputs[:2] = [x[:, :3].astype(int) for x in inputs[:2]]
+    inputs[2:] = [np.arange(160).reshape(40, 4)] * len(inputs[2:])
+    assert len(case.met) == len({row.tobytes() for x in inputs for row in x})
+    assert case.rows_kept == sum(map(len, inputs))
+    inputs[:] = [np.arange(i, i + 200).reshape(40, 5)[:, : 2 + i % 3] for i in range(len(inputs))]
+    assert list(too_few(Case(case.record))) == []

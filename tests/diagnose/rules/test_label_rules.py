@@ -259,6 +259,18 @@ def test_numbers_that_an_agent_reckons_with_are_not_in_order_or_out_of_it():
     assert ask(ordered, record) == []  # rows come again with other targets
 
 
+@pytest.mark.parametrize(("soon", "codes"), [(False, ["CST209"]), (True, [])])
+def test_rows_that_come_again_at_once_and_never_later_are_those_of_an_agent(soon, codes):
+    record = regression()
+    drift = np.tile([0.0, 3.0, 6.0, 9.0], 2)  # each rollout comes twice
+    drift = np.sort(drift) if soon else drift
+    rows = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
+    record.train.inputs = [rows + d for d in drift]
+    record.train.targets = [record.train.targets[0] + d for d in drift]
+    record.train.steps = [40 * (i // 2) + i % 2 for i in range(len(drift))]
+    assert [one.code for one in ask(ordered, record)] == codes
+
+
 def spoilt(several, usual=0.9):
     """Twelve batches of 32 rows in three classes, of which several are answered by chance."""
     rng, record = np.random.default_rng(0), classification()

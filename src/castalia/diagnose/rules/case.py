@@ -21,7 +21,7 @@ THRIVES = 20  # steps
 BARREN, MOST_ROWS = 150, 1500  # rows in which a simple model would find something
 MEDIAN = 1.25  # standard error of a median over that of a mean
 SAME_GAP = limit("case.same_gap")
-NEVER_NEGATIVE = ("mse", "l1", "bce", "bce_logits", "cross_entropy")
+NEVER_NEGATIVE = ("mse", "l1", "smooth_l1", "huber", "bce", "bce_logits", "cross_entropy")
 
 
 class Case(Objective):

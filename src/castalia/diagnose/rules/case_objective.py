@@ -36,6 +36,11 @@ class Objective(Network, Kept):
         return by_values(self.record, known[-1] if known else Head())
 
     @cached_property
+    def last_layers(self) -> set[str | None]:
+        """Layers that give answers, and no signal to others."""
+        return {self.head.layer, *self.head.last}
+
+    @cached_property
     def adversarial(self) -> bool:
         """Whether several optimizers play against each other."""
         given = self.record.task == "gan" or len(self.record.optimizers) > 1
@@ -62,8 +67,13 @@ class Objective(Network, Kept):
 
     @cached_property
     def acts(self) -> bool:
-        """Whether the network is an agent: its losses follow what it does, and need not fall."""
-        return self.record.asides >= AGENT
+        """Whether the network is an agent: its losses follow what it does, and need not fall.
+
+        It acts beside its steps, or learns numbers from rows that it leaves behind.
+        """
+        if self.record.asides >= AGENT:
+            return True
+        return self.labels is None and not self.adversarial and self.left_behind
 
     @cached_property
     def task(self) -> str | None:

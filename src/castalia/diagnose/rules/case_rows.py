@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from castalia.diagnose.record import Look, Record
-from castalia.diagnose.rules.distinct_rows import distinct_rows
+from castalia.diagnose.rules.distinct_rows import distinct_rows, rows_as_bytes
 from castalia.diagnose.thresholds import limit
 
 __all__ = ["Kept"]
+
+ROLLED_OUT = 16  # rows that come again
 
 
 class Kept:
@@ -40,6 +42,21 @@ class Kept:
         return None if self.inputs is None else distinct_rows(self.inputs)
 
     @cached_property
+    def met(self) -> dict[bytes, list[int]]:
+        """Steps at which each different row was kept: numbers or tokens, however many it has."""
+        found: dict[bytes, list[int]] = {}
+        for step, x in zip(self.record.train.steps, self.record.train.inputs, strict=True):
+            if x is not None and x.size:
+                for row in rows_as_bytes(x).tolist():
+                    found.setdefault(row, []).append(step)
+        return found
+
+    @cached_property
+    def rows_kept(self) -> int:
+        """How many rows were kept, those that come again too."""
+        return sum(map(len, self.met.values()))
+
+    @cached_property
     def altered(self) -> bool:
         """Whether images or series that should come again seldom do: altered in training."""
         x, distinct = self.inputs, self.distinct_inputs
@@ -49,6 +66,15 @@ class Kept:
         expected = len(x) - rows * (1 - (1 - 1 / rows) ** len(x))
         again = len(x) - len(distinct)
         return bool(expected > 20 and again < limit("rows.seldom") * expected)
+
+    @cached_property
+    def left_behind(self) -> bool:
+        """Whether rows come again soon and never later, as an agent's rollouts do."""
+        if self.inputs is None:
+            return False
+        spans = [steps[-1] - steps[0] for steps in self.met.values()]
+        later = [span for span in spans if span > 0]
+        return len(later) >= ROLLED_OUT and max(later) < limit("rows.soon") * self.record.steps
 
     @cached_property
     def epoch_rows(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["distinct_rows", "distinct_values"]
+__all__ = ["distinct_rows", "distinct_values", "rows_as_bytes"]
 
 
 def distinct_rows(x: np.ndarray) -> np.ndarray:
@@ -18,9 +18,17 @@ def distinct_rows(x: np.ndarray) -> np.ndarray:
     """
     if not x.size:
         return x[: min(len(x), 1)]
+    return x[np.unique(rows_as_bytes(x), return_index=True)[1]]
+
+
+def rows_as_bytes(x: np.ndarray) -> np.ndarray:
+    """Return each row as one item, by which it can be compared with others.
+
+    >>> len(set(rows_as_bytes(np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 1.0]])).tolist()))
+    2
+    """
     rows = np.ascontiguousarray(x.reshape(len(x), -1)) + 0  # -0.0 becomes 0.0
-    raw = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    return x[np.unique(raw, return_index=True)[1]]
+    return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
 
 
 def distinct_values(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

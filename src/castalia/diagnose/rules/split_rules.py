@@ -351,11 +351,10 @@ def _area(score: np.ndarray, positive: np.ndarray) -> float:
 
 def too_few(case: Case) -> Iterator[Finding]:
     """Few distinct training rows, with a gap between training and validation."""
-    x = case.gathered("inputs")
-    if x is None or case.adversarial or case.broken or case.stuck or x.ndim != 2:
+    if case.adversarial or case.broken or case.stuck:
         return
-    distinct = len(distinct_rows(x) if case.distinct_inputs is None else case.distinct_inputs)
-    if not 8 <= distinct <= limit("rows.few") or len(x) < 4 * distinct:
+    distinct = len(case.met)
+    if not 8 <= distinct <= limit("rows.few") or case.rows_kept < 4 * distinct:
         return
     held = [e.loss for e in case.record.evaluations if e.loss is not None]
     loss = case.fit_loss if np.isfinite(case.fit_loss) else case.final

@@ -66,6 +66,9 @@ DATA = {
     "rows.unmistakable": Limit(0.5, "corpus", "distinct values of the median column over rows"),
     "rows.part": Limit(0.9, "corpus", "validation rows over training rows: only part of them"),
     "rows.again": Limit(0.05, "corpus", "share of training rows that come again"),
+    "rows.soon": Limit(
+        0.1, "corpus", "steps between the first and the last time of a row over all; rollouts 0.05"
+    ),
     "rows.seldom": Limit(0.5, "corpus", "rows that come again over those expected: altered"),
     "rows.alone": Limit(0.97, "corpus", "accuracy or R² of one column alone"),
     "rows.alone_margin": Limit(0.1, "corpus", "how far the next best column lies below"),
