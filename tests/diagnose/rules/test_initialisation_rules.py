@@ -116,6 +116,20 @@ def test_weights_far_from_their_fan_in_are_a_poor_start_where_nothing_is_learnt(
     assert only(poor_start, record).evidence[0].value == pytest.approx(rms * np.sqrt(8))
 
 
+def test_what_begins_beyond_all_custom_is_surer_than_what_is_only_large():
+    large, drowned = poor(), poor()
+    large.looks[0].weights["2.weight"] = above("start.large") / np.sqrt(8)
+    drowned.looks[0].weights["2.bias"] = above("start.bias")
+    assert only(poor_start, drowned).confidence > only(poor_start, large).confidence
+
+
+def test_a_layer_that_gives_answers_may_begin_small():
+    record = poor()
+    record.looks[0].weights["2.weight"] = 1e-4
+    assert only(poor_start, set_head(record, last=("8",))).code == "CST109"
+    assert ask(poor_start, set_head(record, last=("2", "8"))) == []
+
+
 def test_a_start_that_was_not_seen_is_not_judged():
     record = starting(above("start.loss"))
     record.looks = record.looks[1:]

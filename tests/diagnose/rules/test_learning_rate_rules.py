@@ -11,6 +11,7 @@ from tests.diagnose.rules.records import (
     below,
     classification,
     falling,
+    geometric,
     network,
     only,
     poor,
@@ -25,7 +26,7 @@ from tests.diagnose.rules.records import (
 
 from castalia.diagnose.record import OptimizerFacts
 from castalia.diagnose.rules import judge
-from castalia.diagnose.rules.gradient_rules import explodes
+from castalia.diagnose.rules.gradient_rules import explodes, vanishes
 from castalia.diagnose.rules.learning_rate_rules import too_high, too_low
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
@@ -385,7 +386,11 @@ def test_a_game_whose_weights_hardly_move_has_a_rate_too_low():
     assert (found.code, found.severity) == ("CST102", "warning")
     assert found.remedy.changes["lr"] == pytest.approx(10 * LR)
     assert ask(too_low, game(above("rate.travelled"))) == []
-    assert ask(too_low, game(below("rate.travelled"), above("rate.promise"))) == []
+    assert ask(too_low, game(below("rate.travelled"), above("rate.promise_long"))) == []
+    begun = game(below("rate.travelled"), above("rate.promise"))
+    assert only(too_low, begun).code == "CST102"
+    begun.losses = begun.losses[: int(limit("rate.many_steps")) - 1]
+    assert ask(too_low, begun) == []  # it may only have been too few steps
     short = game(below("rate.travelled"))
     short.losses = short.losses[: int(limit("steps.few")) - 1]
     assert ask(too_low, short) == []
@@ -478,3 +483,46 @@ def test_first_steps_of_a_game_that_promise_more_than_all_are_a_rate_too_high():
         look.update = look.update * 2e3
     assert only(too_high, record).code == "CST101"
     assert ask(too_high, game(1.0, promise=0.9)) == []
+
+
+def stays(travelled, record=None):
+    """Steps that promise much, and weights that are so far from their start."""
+    record = set_promise(poor() if record is None else record, 0.05)
+    for weight in record.weights:
+        weight.travelled = travelled
+    return record
+
+
+def test_weights_that_many_steps_leave_where_they_were_have_a_rate_too_low():
+    found = only(too_low, stays(below("rate.travelled")))
+    assert (found.code, found.severity) == ("CST102", "warning")
+    assert ask(too_low, stays(above("rate.travelled"))) == []
+    assert ask(too_low, stays(below("rate.travelled"), classification())) == []  # it learns
+    few = stays(below("rate.travelled"))
+    few.losses = few.losses[: int(limit("rate.many_steps")) - 1]
+    assert ask(too_low, few) == []
+
+
+def test_steps_that_are_long_and_lead_nowhere_may_be_too_short():
+    for way, codes in ((below, ["CST102"]), (above, [])):
+        record = set_promise(poor(), 1e-7)
+        for weight in record.weights:
+            weight.travelled = way("rate.travelled")
+        assert [found.code for found in ask(too_low, record)] == codes
+
+
+def test_a_smooth_absolute_error_below_zero_is_part_of_another_loss():
+    record = regression(0.0, [1.0, *[5.0, 5.0, -1.0] * 66])
+    set_promise(set_head(record, loss="smooth_l1"), 0.5)
+    assert ask(too_high, record) == []
+    record.losses = np.abs(record.losses).tolist()
+    assert only(too_high, record).code == "CST101"
+
+
+@pytest.mark.parametrize(("pace", "first"), [(1.0, "CST102"), (0.01, "CST103")])
+def test_gradients_that_vanish_are_the_cause_where_the_first_layers_lag_behind(pace, first):
+    record = set_promise(slow(0.01), 1e-5)
+    set_gradients(record, geometric(1e-4, 5))
+    for look in record.looks:
+        look.updates = {name: 1e-4 * (pace if name[0] == "0" else 1) for name in look.updates}
+    assert judge(record, rules=(too_low, vanishes)).codes[0] == first

@@ -3,7 +3,7 @@
 import pytest
 from tests.diagnose.rules.records import ask, classification, only, poor
 
-from castalia.diagnose.record import OptimizerFacts
+from castalia.diagnose.record import OptimizerFacts, Weight
 from castalia.diagnose.rules.not_training_rules import frozen
 
 TOTAL = (8 * 5 + 8) + 3 * (8 * 8 + 8) + (4 * 8 + 4)
@@ -67,6 +67,15 @@ def test_a_frozen_layer_too_small_to_tell_is_a_fault_where_the_optimizer_was_giv
     large = still(classification(), **drawn, optimized=False)
     next(w for w in large.weights if not w.trainable).shape = (80, 80)
     assert only(frozen, large).severity == "warning"
+
+
+def test_a_frozen_table_of_zeros_beside_a_frozen_layer_was_not_learnt():
+    record = still(classification(), trainable=False, fresh=True)
+    zeros = Weight("shift", (12, 8, 8), False, True, "Net", rows_equal_at_start=1.0, moved=False)
+    record.weights.append(zeros)
+    assert only(frozen, record).code == "CST110"
+    zeros.rows_equal_at_start = 0.0  # but numbers that are no draw were
+    assert ask(frozen, record) == []
 
 
 def test_a_parameter_that_gets_a_gradient_but_has_not_moved_yet_is_no_fault():

@@ -14,6 +14,9 @@ from tests.diagnose.rules.records import (
     units,
 )
 
+from castalia.diagnose.record import Weight
+from castalia.diagnose.rules import judge
+from castalia.diagnose.rules.not_training_rules import frozen
 from castalia.diagnose.rules.unit_rules import alike, dead, saturated
 from castalia.diagnose.thresholds import limit
 
@@ -162,3 +165,22 @@ def test_units_that_are_on_for_all_rows_or_for_none_say_nothing():
     assert ask(dead, set_units(poor(), units("2", active=half))) == []
     half[-1] = 0.5
     assert only(dead, set_units(poor(), units("2", active=half))).code == "CST106"
+
+
+def test_tables_of_vectors_that_all_begin_at_zero_get_no_gradient():
+    record = poor()
+    record.weights = [Weight(f"{n}.weight", (50, 8), True, True, "Embedding") for n in "uv"]
+    for look in record.looks:
+        look.structure, look.weights = [], {"u.weight": 0.0, "v.weight": 0.0}
+    assert only(alike, record).where == "u"
+    record.looks[0].weights["v.weight"] = 0.1  # as word2vec begins
+    assert ask(alike, record) == []
+
+
+@pytest.mark.parametrize(("held", "first"), [(False, "CST110"), (True, "CST108")])
+def test_equal_units_that_no_optimizer_holds_are_not_kept_equal_by_their_gradients(held, first):
+    record = poor()
+    for weight in record.weights:
+        weight.moved, weight.optimized = False, held
+        weight.rows_equal_at_start = weight.rows_equal_at_end = 1.0
+    assert judge(record, rules=(alike, frozen)).codes[0] == first

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from castalia.diagnose.finding_record import Finding
 from castalia.diagnose.rules.case import SAME_GAP, Case
 from castalia.diagnose.rules.initialisation_rules import drowned
@@ -33,6 +35,8 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
         return case.barren == (cause == "CST403")
     if symptom == "CST109" and drowned(case):
         return False  # so it began, whatever came later
+    if cause == "CST108" and symptom == "CST110":
+        return not _not_handed_over(case)
     if cause == "CST201" and symptom == "CST102":
         return False
     if cause == "CST202" and symptom in ("CST101", "CST102"):
@@ -63,6 +67,8 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     if cause == "CST106" and symptom == "CST103":
         # As long as some units of each layer live, gradients find their way through them.
         return max(dead_shares(case).values(), default=0.0) > limit("units.many")
+    if cause == "CST103" and symptom == "CST102":
+        return not _first_layers_keep_pace(case)
     if cause == "CST109" and symptom in ("CST104", "CST101"):
         return case.weights_radius <= limit("recurrence.amplifies")
     if cause == "CST104" and symptom in ("CST101", "CST107", "CST109"):
@@ -70,6 +76,23 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     if cause == "CST101" and symptom == "CST104":
         return not _explodes_by_itself(case)
     return True
+
+
+def _not_handed_over(case: Case) -> bool:
+    """Whether some never change for want of an optimizer: equal or not, they would not."""
+    still = [w for w in case.record.weights if w.moved is False and w.trainable]
+    return any(not w.optimized for w in still)
+
+
+def _first_layers_keep_pace(case: Case) -> bool:
+    """Whether steps of the first layers are as long as those of the last: Adam scales them so.
+
+    Then gradients that vanish do not slow them down.
+    """
+    ends = [case.depth[0], case.depth[-1]] if len(case.depth) > 1 else []
+    early = [[look.updates.get(name, 0.0) for name in ends] for look in case.looks[:6]]
+    paces = [first / last for first, last in filter(None, early) if last > 0]
+    return bool(paces) and float(np.median(paces)) > limit("gradient.pace")
 
 
 def _follows_slopes(case: Case) -> bool:

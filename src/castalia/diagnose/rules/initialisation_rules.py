@@ -31,7 +31,7 @@ def poor_start(case: Case) -> Iterator[Finding]:
     yield finding(
         "CST109",
         "info" if passed else "warning",
-        min(0.9, 0.6 + 0.15 * len(evidence)),
+        0.9 if drowned(case) else min(0.9, 0.6 + 0.15 * len(evidence)),
         f"The network starts badly: {evidence[0].sentence}.",
         "Begin with biases at 0." if evidence[0].what == BIASES else SCHEMES,
         *evidence,
@@ -90,7 +90,8 @@ def _scale(case: Case) -> list[Evidence]:
         weight = case.weights[name]
         rms = look.weights.get(name)
         fan_in = float(np.prod(weight.shape[1:]))
-        if rms is not None and rms > 0 and fan_in and name.rpartition(".")[0] != case.head.layer:
+        hidden = name.rpartition(".")[0] not in case.last_layers  # the last may begin small
+        if rms is not None and rms > 0 and fan_in and hidden:
             factors.append(rms * np.sqrt(fan_in))
     if not factors:
         return []
@@ -130,7 +131,7 @@ def _plain(case: Case, layer: str) -> bool:
     """Whether a layer is hidden and dense or convolutional."""
     weight = case.weights.get(f"{layer}.weight")
     known = weight is not None and weight.kind.startswith(("Linear", "Conv"))
-    return known and layer != case.head.layer
+    return known and layer not in case.last_layers
 
 
 def _plateau(case: Case) -> bool:

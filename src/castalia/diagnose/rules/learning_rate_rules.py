@@ -243,10 +243,12 @@ def too_low(case: Case) -> Iterator[Finding]:
     if case.optimizer:
         yield from _taken_back(case)
     evidence, tiny = _short(case)
+    if evidence is None and case.stuck and case.steps >= limit("rate.many_steps"):
+        yield from _as_drawn(case)  # single rows promise much of what the next ones take back
     if evidence is None or case.steps < 10:
         return
     one_slope = case.turning > limit("end.same_slope")  # longer steps lead where more would
-    if (case.stuck or _rescaled(case)) and case.ratio > limit("rate.long_enough") and not one_slope:
+    if (case.stuck or _rescaled(case)) and _goes_far(case) and not one_slope:
         return  # the weights go far, and little comes of it: longer steps would not help
     level = [case.level(i / 5, (i + 1) / 5) for i in range(5)]
     fallen = 1 - level[4] / level[0] if level[0] > 0 else np.nan
@@ -276,12 +278,19 @@ def too_low(case: Case) -> Iterator[Finding]:
 
 def _hardly_moves(case: Case) -> Iterator[Finding]:
     """A game or an agent, whose loss need not fall, that is still what it was drawn as."""
+    many = case.steps >= limit("rate.many_steps")
+    least = limit("rate.promise_long" if many else "rate.promise")
+    if case.signed or not case.promise >= least:  # or not known
+        yield from _as_drawn(case)
+
+
+def _as_drawn(case: Case) -> Iterator[Finding]:
+    """Weights that went nowhere in many steps."""
     if case.steps < limit("steps.few") or not len(case.travelled) or _was_trained(case):
         return
     travelled, bar = float(max(case.travelled)), limit("rate.travelled")
     bar = limit("rate.travelled_signed") if case.signed else bar  # of which no step is a share
-    tiny = case.signed or not case.promise >= limit("rate.promise")  # or not known
-    if not tiny or not 0 < travelled < bar:
+    if not 0 < travelled < bar:
         return
     evidence = Evidence(
         "distance of the weights from their start over their size",
@@ -316,6 +325,12 @@ def _slow_severity(learnt: float) -> str:
     if learnt > limit("rate.slow_remark"):
         return "info"
     return "warning" if learnt > limit("rate.slow_error") else "error"
+
+
+def _goes_far(case: Case) -> bool:
+    """Whether steps are long, and have led anywhere."""
+    near = len(case.travelled) and max(case.travelled) < limit("rate.travelled")
+    return bool(case.ratio > limit("rate.long_enough") and not near)
 
 
 def _rescaled(case: Case) -> bool:

@@ -118,13 +118,14 @@ def frozen(case: Case) -> Iterator[Finding]:
 def _as_drawn(still: list[Weight]) -> list[Weight]:
     """Return frozen matrices, if all lie as drawn, and norms as made: learning leaves its traces.
 
-    Tables of positions are made, not learnt. Where all are too small to tell, they must at least
-    have been given to the optimizer, which nobody does with what is to stay.
+    Tables of positions are made, not learnt, and so are rows that are all equal. Where all are too
+    small to tell, they must at least have been given to the optimizer, which nobody does with what
+    is to stay.
     """
     frozen = [w for w in still if not w.trainable]
     cold = [w for w in frozen if len(w.shape) >= 2]
     drawn = [w for w in cold if w.fresh]
-    judged = [w for w in cold if _is_telling(w) and w.kind != "Embedding"]
+    judged = [w for w in cold if _is_telling(w) and w.kind != "Embedding" and not _constant(w)]
     norms = [w for w in frozen if "Norm" in w.kind and len(w.shape) == 1]
     known = bool(judged) or all(w.optimized for w in drawn)
     return drawn if known and all(w.fresh for w in [*judged, *norms]) else []
@@ -135,6 +136,11 @@ def _small_ones(still: list[Weight]) -> list[Weight]:
     frozen = [w for w in still if not w.trainable and len(w.shape) >= 2]
     small = all(w.optimized and _size(w) < LEAST for w in frozen)
     return frozen if small else []
+
+
+def _constant(weight: Weight) -> bool:
+    """Whether all its rows are the same: zeros, say, which training would have made differ."""
+    return weight.rows_equal_at_start == 1
 
 
 def _is_telling(weight: Weight) -> bool:

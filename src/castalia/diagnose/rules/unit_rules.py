@@ -127,24 +127,32 @@ def _per_layer(
 
 def _all_zero(case: Case) -> bool:
     """Whether a network of several layers begins at zero."""
-    first = case.looks[0] if case.looks else None
-    if first is None or first.step > 0 or len(case.depth) < 2:
+    first, matrices = case.looks[0] if case.looks else None, _matrices(case)
+    if first is None or first.step > 0 or len(matrices) < 2:
         return False
-    return all(first.weights.get(name) == 0 for name in case.depth)
+    return all(first.weights.get(name) == 0 for name in matrices)
+
+
+def _matrices(case: Case) -> list[str]:
+    """Return the weight matrices; where there are only tables of vectors, these."""
+    return case.depth or [w.name for w in case.record.weights if w.kind.startswith("Embedding")]
 
 
 def alike(case: Case) -> Iterator[Finding]:
     """Units of a hidden layer that began equal and stayed so, or nearly."""
     if _all_zero(case):
+        matrices = _matrices(case)
         yield finding(
             "CST108",
             "error",
             0.93,
-            f"All {len(case.depth)} weight matrices begin at zero: no gradient reaches the hidden "
-            "layers, whose units see nothing of the inputs.",
+            f"All {len(matrices)} weight matrices begin at zero: no gradient reaches the hidden "
+            "layers, whose units see nothing of the inputs."
+            if case.depth
+            else f"All {len(matrices)} tables of vectors begin at zero, and so do their gradients.",
             "Initialise at random: nn.init.kaiming_normal_(weight).",
-            Evidence("weight matrices that begin at zero", len(case.depth), 1),
-            where=case.depth[0].rpartition(".")[0],
+            Evidence("weight matrices that begin at zero", len(matrices), 1),
+            where=matrices[0].rpartition(".")[0],
         )
         return
     names = [n for n, w in case.weights.items() if len(w.shape) >= 2]

@@ -76,6 +76,7 @@ STEPS = {
     "gradient.shrinks": Limit(1e-3, "corpus", "first over last layer; healthy above 0.08"),
     "gradient.shrinks_normalised": Limit(1e-6, "corpus", "the same with normalising layers"),
     "gradient.per_layer": Limit(0.3, "corpus", "healthy plain nets keep 0.4 and more per layer"),
+    "gradient.pace": Limit(0.3, "chosen", "step of the first layer over that of the last"),
     "gradient.geometric": Limit(0.7, "corpus", "correlation of depth and logarithm of the norm"),
     "gradient.grows": Limit(1e3, "corpus", "first over last layer or step; healthy below 1"),
     "gradient.spike": Limit(100.0, "corpus", "largest over median norm; healthy at most 82"),
