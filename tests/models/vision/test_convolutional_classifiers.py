@@ -59,7 +59,7 @@ def test_a_residual_network_that_knows_pictures_learns_many_attributes_at_once(d
     small = {"depth": 8, "width": 8, "lr": 1e-2, "random_state": 0}
     source = ResNetClassifier(epochs=4, **small).fit(X, y)
     has = np.stack([np.isin(np.arange(10), group) for group in _groups(300)], axis=1)
-    model = ResNetClassifier(start=source, epochs=8, **small).fit(X, has[y].astype(int))
+    model = ResNetClassifier(start=source, epochs=5, **small).fit(X, has[y].astype(int))
     found = model.predict(unseen)
     per_label = f1_score(has[labels], found, average=None)
     assert per_label.shape == (300,)
