@@ -7,6 +7,8 @@ import io
 import logging
 import pickle
 import warnings
+import weakref
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -246,3 +248,47 @@ def test_a_watch_that_gave_up_reports_no_errors():
     assert doctor.closed
     assert not doctor.diagnosis()
     assert doctor.diagnosis().findings
+
+
+class Kept(torch.autograd.Function):
+    """Passes numbers on, and keeps some until the graph is gone."""
+
+    alive: ClassVar[list[Any]] = []
+
+    @staticmethod
+    def forward(ctx, x):
+        kept = x.clone()
+        ctx.save_for_backward(kept)
+        Kept.alive.append(weakref.ref(kept))
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, slope):
+        return slope
+
+
+class Keeping(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return Kept.apply(self.layer(x))
+
+
+@pytest.mark.parametrize(("mode", "most"), [(False, 2), (True, 6)], ids=["eval", "train"])
+def test_a_validation_with_gradients_keeps_few_graphs_alive(mode, most):
+    net = Keeping()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    doctor = watch(net, optimizer, nn.CrossEntropyLoss())
+    for _ in range(8):
+        net.train()
+        optimizer.zero_grad()
+        F.cross_entropy(net(torch.randn(6, 4)), torch.arange(6) % 3).backward()
+        optimizer.step()
+        net.train(mode)
+        Kept.alive.clear()
+        for _ in range(20):
+            net(torch.randn(6, 4))
+        assert sum(kept() is not None for kept in Kept.alive) <= most
+    doctor.close()

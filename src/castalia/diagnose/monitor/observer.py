@@ -41,7 +41,7 @@ __all__ = ["TASKS", "Observer"]
 TASKS = ("binary", "multiclass", "multilabel", "regression", "lm", "seq", "vae", "gan")
 MOST_TROUBLES = 10
 SHOWN = 16  # batches that are kept of what a discriminator was given
-CALLS = 8  # answers that are kept until a backward pass, of a step that is not sampled
+ANSWERS = 4  # that are kept until a backward pass: each keeps what it was computed from
 UNSURE = 4  # calls that are kept until it is known whether a backward pass follows
 
 
@@ -210,8 +210,8 @@ class Observer:
         if step.look is None and not self._sampling.glance(step.number):
             return
         nodes, made = [one.grad_fn for one in facts.tensors(output)], facts.first_tensor(output)
-        before = step.returned if step.look is not None else dict([*step.returned.items()][-CALLS:])
-        step.returned = {**before, **dict.fromkeys(nodes, (step.inputs, made))}
+        before = [*step.returned.items()][-ANSWERS:] if step.training else []  # or it validates
+        step.returned = {**dict(before), **dict.fromkeys(nodes, (step.inputs, made))}
         if step.output is None and step.look is not None:
             step.output = made
             self._keeper.latent(output)
