@@ -446,6 +446,10 @@ def test_long_steps_that_take_every_layer_of_an_agent_far_away_are_a_rate_too_hi
     one_stays = agent(above("rate.far"), above("rate.wild"))
     one_stays.weights[0].travelled = 0.5  # only the last layer began near zero
     assert ask(too_high, one_stays) == []
+    grown = agent(above("rate.far"), above("rate.wild"))
+    for weight in grown.weights:  # all began near zero
+        grown.looks[0].weights[weight.name] = 0.01
+    assert ask(too_high, grown) == []
 
 
 def test_long_first_steps_have_settled_unless_they_threw_the_weights_where_little_is_learnt():

@@ -200,6 +200,12 @@ def test_without_validation_rows_nothing_is_compared():
         assert ask(shifted, record) == []
 
 
+def test_rows_put_through_without_a_loss_or_a_score_are_no_shift():
+    record = moved(3.0)
+    record.evaluations = []  # a grid that is drawn, say
+    assert ask(shifted, record) == []
+
+
 def test_rows_of_one_distribution_or_nearly_so_are_no_shift():
     assert ask(shifted, classification()) == ask(shifted, moved(0.5)) == []
 

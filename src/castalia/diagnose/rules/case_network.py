@@ -77,8 +77,21 @@ class Network:
     @cached_property
     def travelled(self) -> np.ndarray:
         """How far each weight matrix that moved is from its start, over its size there."""
-        moved = [w.travelled for w in self.record.weights if len(w.shape) >= 2 and w.moved]
-        return np.asarray([one for one in moved if one is not None], dtype=float)
+        return np.asarray([w.travelled for w in self._moved], dtype=float)
+
+    @cached_property
+    def began(self) -> np.ndarray:
+        """Size of each of them at the start over the usual 1/√(3 fan-in); 1 where unknown."""
+        sizes = self.looks[0].weights if self.looks else {}
+        usual = [(3 * np.prod(w.shape[1:])) ** -0.5 for w in self._moved]
+        return np.asarray(
+            [sizes.get(w.name, one) / one for w, one in zip(self._moved, usual, strict=True)]
+        )
+
+    @property
+    def _moved(self) -> list[Weight]:
+        matrices = [w for w in self.record.weights if len(w.shape) >= 2 and w.moved]
+        return [w for w in matrices if w.travelled is not None]
 
     @cached_property
     def promises(self) -> np.ndarray:

@@ -106,8 +106,11 @@ def _stands_still(case: Case) -> list[Evidence]:
 
 
 def _went_far(case: Case) -> list[Evidence]:
-    """Return how far the weights of every layer went, against their size at the start."""
-    far, bar = case.travelled, limit("rate.far")
+    """Return how far the weights of every layer went, against their size at the start or usually.
+
+    Weights that begin smaller than usual must grow.
+    """
+    far, bar = case.travelled * np.minimum(1, case.began), limit("rate.far")
     way = float(min(far)) if len(far) > 1 and case.longest > limit("rate.wild") else 0.0
     found = Evidence("least way of a layer's weights over their size", way, bar)
     return [found] if way > bar else []

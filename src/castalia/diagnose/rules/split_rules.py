@@ -243,8 +243,8 @@ def _counted(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def shifted(case: Case) -> Iterator[Finding]:
     """A simple classifier that separates training from validation rows."""
-    if not len(case.record.validation):
-        return
+    if not len(case.record.validation) or not case.record.evaluations:
+        return  # rows that are put through without a loss or a score may be drawn, not validated
     yield from _new_tokens(case)
     if case.adversarial:
         return  # what a judge is shown without a loss is no validation
