@@ -11,6 +11,7 @@ from castalia.data.text import TokenRows, cut_blocks
 from castalia.data.text.stream_adapter import as_streams
 from castalia.models.language import GPTLanguageModel
 from castalia.nets.language import GPT, RecurrentLM
+from castalia.nn import network_modes
 from castalia.objectives import CarriedLM, CausalLM
 from castalia.objectives import next_token as module
 from castalia.protocols import Batch
@@ -135,9 +136,9 @@ def test_network_and_loss_are_compiled_in_the_mode_that_was_asked_for(monkeypatc
         return function
 
     monkeypatch.setattr(torch, "compile", compiled)
-    module._compiled.cache_clear()
+    network_modes.compiled.cache_clear()
     training = Training(compile=asked, validation=0, verbose=False, watch=False)
     model = GPTLanguageModel(dim=8, depth=1, heads=2, context=8, epochs=1, training=training)
     model.fit(["abcabcabc"] * 4)
-    module._compiled.cache_clear()
+    network_modes.compiled.cache_clear()
     assert made == [("_call_impl", mode), ("_network_losses", mode)]

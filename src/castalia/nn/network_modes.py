@@ -1,11 +1,20 @@
 """Running a network in another mode, and restoring its own afterwards."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
+import torch
 from torch import nn
 
-__all__ = ["evaluating", "uncompiled"]
+__all__ = ["compiled", "evaluating", "uncompiled"]
+
+
+@cache
+def compiled(function: Callable[..., Any], mode: str | None) -> Callable[..., Any]:
+    """Compile what a network does together with its loss, once for each function and mode."""
+    return torch.compile(function, mode=mode)
 
 
 @contextmanager

@@ -9,13 +9,13 @@ Mikolov et al., Recurrent neural network based language model (truncated back-pr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from castalia.nn.network_modes import compiled
 from castalia.objectives.objective import Objective, weighted_mean
 from castalia.objectives.vocabulary_loss import vocabulary_loss
 from castalia.protocols import Batch, StepPlan
@@ -60,16 +60,16 @@ class CausalLM(Objective):
         x, y = batch.x, batch.y
         if y is None or y.shape != x.shape:
             x, y = x[:, :-1], x[:, 1:]
-        compiled = getattr(net, "_compiled_call_impl", None) is not None
+        whole = getattr(net, "_compiled_call_impl", None) is not None  # with the loss in one piece
         mode = self.plan.compile
         if not self.plan.second_order and torch.is_grad_enabled() and _has_large_table(net):
-            h = _compiled(_features, mode)(net, x) if compiled else net.features(x)
+            h = compiled(_features, mode)(net, x) if whole else net.features(x)
             share = _shares(y, batch.weight, self.ignore)
             known = y.flatten().long().clamp_min(0)  # what is ignored may be no token
             loss = vocabulary_loss(h.flatten(0, 1), net.table, known, share.flatten())
             return {"loss": loss}
-        if compiled:
-            losses = _compiled(_network_losses, mode)(net, x, y, self.ignore)
+        if whole:
+            losses = compiled(_network_losses, mode)(net, x, y, self.ignore)
         elif torch.is_grad_enabled():
             losses = row_losses(net(x), y, self.ignore)
         else:  # some rows at a time, for logits are large
@@ -119,12 +119,6 @@ def _features(net: Any, x: Tensor) -> Tensor:
 
 def _network_losses(net: Any, x: Tensor, targets: Tensor, ignore: int | None) -> Tensor:
     return row_losses(net.forward(x), targets, ignore)
-
-
-@cache
-def _compiled(function: Any, mode: str | None) -> Any:
-    """Compile what a network does; with the loss in one piece, for logits are large."""
-    return torch.compile(function, mode=mode)
 
 
 class CarriedLM(CausalLM):

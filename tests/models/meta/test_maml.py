@@ -12,9 +12,10 @@ import castalia
 from castalia import ConvNetClassifier, MLPClassifier, MLPRegressor, Training
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.meta import MAML
-from castalia.models.meta.maml import EpisodeLoss, MetaLoss, StartAndRates, _compiled
+from castalia.models.meta.maml import EpisodeLoss, MetaLoss, StartAndRates
 from castalia.models.meta.starting_weights import adapted, task_loss
 from castalia.nets.vision import ConvNet
+from castalia.nn import network_modes
 from castalia.objectives import CrossEntropy, SquaredError
 from castalia.protocols import Batch
 
@@ -155,11 +156,11 @@ def sines(tasks, points, seed):
 def test_tasks_are_compiled_as_a_whole_and_learn_the_same(monkeypatch, rates):
     calls = []
 
-    def compiled(function, mode):
+    def compile_nothing(function, mode):
         return lambda *given: calls.append(mode) or function(*given)
 
-    monkeypatch.setattr(torch, "compile", compiled)
-    _compiled.cache_clear()  # neither another's nor, later, this one
+    monkeypatch.setattr(torch, "compile", compile_nothing)
+    network_modes.compiled.cache_clear()  # neither another's nor, later, this one
     X = np.random.default_rng(0).normal(size=(60, 3))
 
     def losses(mode):
@@ -172,7 +173,7 @@ def test_tasks_are_compiled_as_a_whole_and_learn_the_same(monkeypatch, rates):
     try:
         assert losses(True) == losses("auto")
     finally:
-        _compiled.cache_clear()
+        network_modes.compiled.cache_clear()
     assert calls == [None] * 4  # two steps an epoch
 
 

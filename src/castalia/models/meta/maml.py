@@ -10,7 +10,6 @@ networks, arXiv 1703.03400.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.meta.convolution_products import faster_convolutions
 from castalia.models.meta.starting_weights import StartingWeights, Weights, adapted, task_loss
 from castalia.models.meta.task_arrays import class_rows
-from castalia.nn import uncompiled
+from castalia.nn.network_modes import compiled, uncompiled
 from castalia.objectives import Objective, weighted_mean
 from castalia.protocols import Batch, StepPlan
 
@@ -93,7 +92,7 @@ class MetaLoss(Objective):
         if net._compiled_call_impl is None:
             return self.task_losses(net, *rows)
         with uncompiled(net):
-            found: Tensor = _compiled(self.plan.compile)(self, net, *rows)
+            found: Tensor = compiled(_task_losses, self.plan.compile)(self, net, *rows)
         return found
 
     def task_losses(self, net: nn.Module, *rows: Tensor) -> Tensor:
@@ -143,12 +142,6 @@ class EpisodeLoss(MetaLoss):
             truth = torch.arange(ways, device=x.device).repeat_interleave(part.shape[2])
             rows += [part.flatten(1, 2), truth.expand(len(x), -1)]
         return {"loss": self.losses(net, *rows).mean()}
-
-
-@cache
-def _compiled(mode: str | None) -> Any:
-    """Compile tasks side by side: what is fused most are the derivatives of derivatives."""
-    return torch.compile(_task_losses, mode=mode)
 
 
 def _task_losses(objective: MetaLoss, net: nn.Module, *rows: Tensor) -> Tensor:
