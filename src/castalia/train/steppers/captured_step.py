@@ -73,7 +73,7 @@ class CapturedStep(FusedStep):
         self.cursor = torch.zeros(1, dtype=torch.long, device=parts.device)
         self.table = torch.zeros(0, 0, dtype=torch.long, device=parts.device)  # (steps, B)
         self.short = self.table.flatten()  # rows of a last batch of fewer; none where there is none
-        self.shorts = 0  # such batches so far
+        self.steps = 0  # of the window, that are recorded
         self.next = -1  # where the cursor stands
         self.names: list[str] = []  # of the terms of a step
         self.terms: dict[str, Tensor] = {}  # of the window's replayed steps, (steps,) each
@@ -85,7 +85,7 @@ class CapturedStep(FusedStep):
         if draw.window is not self.window:
             self._enter(draw.window)
         i = draw.number
-        if self.failed or (i >= len(self.table) and not self._comes_again()):
+        if self.failed or i >= self.steps:
             return super().__call__(draw, number)
         if self.warm < WARM_UP:
             return self._warm_step(draw, number)
@@ -97,11 +97,6 @@ class CapturedStep(FusedStep):
         self.recorded[size].replay()
         self.next = i + 1
         return {name: values[i] for name, values in self.terms.items()}
-
-    def _comes_again(self) -> bool:
-        """Say whether a short last batch is worth recording: once it has been there before."""
-        self.shorts += len(self.short) > 0
-        return len(self.short) > 0 and self.shorts > 1
 
     def release(self) -> bool:
         """Free the graphs and their memory; whether there were any.
@@ -125,7 +120,9 @@ class CapturedStep(FusedStep):
         rows = order[: whole * size].view(whole, -1) if whole else order.new_zeros(0, 1)
         short = order[whole * size :] if whole else order[:0]
         same = self.table.shape == rows.shape and self.short.shape == short.shape
-        if self.source is window.samples and same:
+        again = self.source is window.samples and same
+        self.steps = whole + (again and len(short) > 0)  # one short batch is not worth a recording
+        if again:
             self.table.copy_(rows)
             self.short.copy_(short)
         else:
