@@ -7,8 +7,9 @@ classes with 15 queries each. Published: prototypes (2017, Snell, Swersky, Zemel
 Levine, arXiv 1703.03400) 98.7 / 99.9 / 95.8 %. MAML normalises by the rows of a task that are
 asked for together, as there. Drawings are turned, moved and scaled a little in training. FEW_SHOT
 names what is fitted, all by default: "ProtoNet", "MAML", or one row of them ("MAML 20 1"),
-FEW_SHOT_SECONDS how long each network is trained, and FEW_SHOT_POOLING what halves the maps of
-MAML's: "max", or "stride" as in its paper.
+FEW_SHOT_SECONDS how long each network is trained, FEW_SHOT_STEPS the inner steps of MAML,
+FEW_SHOT_VIEWS how far drawings are changed, "near" or "far", and FEW_SHOT_POOLING what halves the
+maps of MAML's network: "max", or "stride" as in its paper.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
-from castalia.data.augment import Rotate, Shift, Zoom
+from castalia.data.augment import Augment, Rotate, Shift, Zoom
 from castalia.models.meta import MAML, ProtoNet
 from castalia.models.meta.prototype_network import prototype_scores
 from castalia.models.meta.starting_weights import adapted, task_loss
@@ -61,9 +62,13 @@ def classes(part: str) -> np.ndarray:
     return (255 * np.stack(found)).astype(np.uint8)
 
 
-VIEWS = (
-    Rotate(8, padding="border") | Shift(0.06, padding="border") | Zoom(0.9, 1.1, padding="border")
-)
+def views(angle: float, shift: float, zoom: float) -> Augment:
+    """Turn, move and scale drawings by up to so much."""
+    edge: dict[str, Any] = {"padding": "border"}
+    return Rotate(angle, **edge) | Shift(shift, **edge) | Zoom(1 - zoom, 1 + zoom, **edge)
+
+
+VIEWS = {"near": views(8, 0.06, 0.1), "far": views(15, 0.1, 0.2)}
 
 
 def convnet(quick: bool, seconds: float, **settings: Any) -> ConvNetClassifier:
@@ -74,7 +79,8 @@ def convnet(quick: bool, seconds: float, **settings: Any) -> ConvNetClassifier:
         compile=bool(os.environ.get("FEW_SHOT_COMPILE")) or "auto",
     )  # fmt: skip
     width = 8 if quick else 64
-    own = {"widths": (width,) * 4, "convs": 1, "augment": VIEWS}
+    augment = VIEWS[os.environ.get("FEW_SHOT_VIEWS", "near")]
+    own: dict[str, Any] = {"widths": (width,) * 4, "convs": 1, "augment": augment}
     return ConvNetClassifier(training=training, **own, **settings)
 
 
@@ -96,10 +102,11 @@ def prototypes(ways: int, shots: int, quick: bool, seconds: float) -> ProtoNet:
 def start(ways: int, shots: int, quick: bool, seconds: float) -> MAML:
     """An inner step with learnt rates, or two where there are many classes; second order."""
     many, pooling = ways > 5, os.environ.get("FEW_SHOT_POOLING", "max")
+    steps = int(os.environ.get("FEW_SHOT_STEPS", 1 + many))
     return MAML(
         convnet(quick, seconds, batch_norm="own", pooling=pooling),
         ways=ways, shots=shots, queries=5,
-        inner_lr=0.2 if many else 0.4, inner_steps=1 + many, rates="learnt",
+        inner_lr=0.2 if many else 0.4, inner_steps=steps, rates="learnt",
         tasks=2 if quick else 8 if many else 16, epochs=EPOCHS, lr=1e-3, random_state=0,
     )  # fmt: skip
 
