@@ -5,6 +5,9 @@ Each class also derives from the built-in error a caller would expect, so ``exce
 works.
 """
 
+from functools import partial
+from typing import Any
+
 __all__ = [
     "CastaliaError",
     "CastaliaWarning",
@@ -56,6 +59,11 @@ class Diverged(CastaliaError, ArithmeticError):
     def __init__(self, message: str, *, step: int, epoch: int, term: str, lr: float) -> None:
         super().__init__(message)
         self.step, self.epoch, self.term, self.lr = step, epoch, term, lr
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let a worker process send it."""
+        where = {"step": self.step, "epoch": self.epoch, "term": self.term, "lr": self.lr}
+        return partial(type(self), **where), self.args
 
 
 class SolverFailed(CastaliaError, ArithmeticError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 
 import torch
 import torch.nn.functional as F
@@ -109,26 +110,28 @@ class MixedLikelihood(RowLikelihood):
     def parts(self, outputs: Tensor) -> tuple[Tensor, Tensor, list[Tensor], Tensor]:
         """Return means, log-odds of flags, logits of each category, and log-deviations."""
         sizes = [self.numbers, self.flags, *self.categories, self.spreads]
-        mean, odds, *logits, spread = outputs.split(sizes, dim=1)
+        mean, odds, *logits, spread = _parted(outputs, sizes)
         return mean, odds, logits, spread
 
     def rows(self, outputs: Tensor, x: Tensor) -> Tensor:
         """Return -log p(x | outputs) of each row, (B,)."""
         mean, odds, logits, spread = self.parts(outputs)
-        number, flag, codes = x.split([self.numbers, self.flags, len(self.categories)], dim=1)
-        loss = (number - mean).square() / 2  # (B, numbers)
-        if self.spreads:
-            spread = spread.clamp_min(NARROWEST_NORMAL)
-            loss = loss * (-2 * spread).exp() + spread + 0.5 * math.log(2 * math.pi)
-        if len(self.missing):
-            self.missing = self.missing.to(x.device)
-            loss = loss * (1 - torch.zeros_like(loss).index_add(1, self.missing, flag))
-        total = loss.sum(dim=1)
+        number, flag, codes = _parted(x, [self.numbers, self.flags, len(self.categories)])
+        found: list[Tensor] = []
+        if self.numbers:
+            loss = (number - mean).square() / 2  # (B, numbers)
+            if self.spreads:
+                spread = spread.clamp_min(NARROWEST_NORMAL)
+                loss = loss * (-2 * spread).exp() + spread + 0.5 * math.log(2 * math.pi)
+            if len(self.missing):
+                self.missing = self.missing.to(x.device)
+                loss = loss * (1 - torch.zeros_like(loss).index_add(1, self.missing, flag))
+            found.append(loss.sum(dim=1))
         if self.flags:
-            total = total + F.binary_cross_entropy_with_logits(odds, flag, reduction="none").sum(1)
+            found.append(F.binary_cross_entropy_with_logits(odds, flag, reduction="none").sum(1))
         for i, each in enumerate(logits):
-            total = total + F.cross_entropy(each, codes[:, i].long(), reduction="none")
-        return total
+            found.append(F.cross_entropy(each, codes[:, i].long(), reduction="none"))
+        return reduce(torch.add, found)
 
     def mode(self, outputs: Tensor) -> Tensor:
         """Return means of numbers, probabilities of yes, and the likeliest codes."""
@@ -145,6 +148,13 @@ class MixedLikelihood(RowLikelihood):
         flag = (noise.uniform(self.flags).to(odds) < odds.sigmoid()).to(odds)
         codes = [pick(each, noise.uniform(1).to(each)).to(mean.dtype) for each in logits]
         return torch.cat([mean + number, flag, *codes], dim=1)
+
+
+def _parted(x: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+    """Cut columns into parts; one that is all of them is x itself, whose gradient needs no copy."""
+    if x.shape[1] in sizes:
+        return [x if size else x[:, :0] for size in sizes]
+    return list(x.split(sizes, dim=1))
 
 
 class LogisticLikelihood(RowLikelihood):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -51,7 +51,8 @@ class Window:
         return Draw(self, i, self.order[self.cuts[i] : self.cuts[i + 1]], width)
 
 
-class Draw(NamedTuple):
+@dataclass(slots=True)
+class Draw:
     """The rows of one step, not yet a batch: they can still be divided.
 
     Attributes
@@ -68,15 +69,18 @@ class Draw(NamedTuple):
     number: int
     rows: Tensor
     width: tuple[int, ...] | None
+    _batch: Batch | None = field(default=None, init=False, repr=False)
 
     def batch(self) -> Batch:
-        """Return them as a batch on the device."""
-        batch = self.window.samples.batch(self.rows, self.width)
-        return batch if self.rows.device == self.window.device else batch.to(self.window.device)
+        """Return them as a batch on the device, the same one for every phase of the step."""
+        if self._batch is None:
+            batch, device = self.window.samples.batch(self.rows, self.width), self.window.device
+            self._batch = batch if self.rows.device == device else batch.to(device)
+        return self._batch
 
     def part(self, rows: Tensor) -> Draw:
         """Return some of the rows."""
-        return self._replace(rows=rows)
+        return Draw(self.window, self.number, rows, self.width)
 
     def weight(self) -> Tensor | int:
         """Return how much the rows count together."""

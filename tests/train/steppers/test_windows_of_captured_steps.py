@@ -25,7 +25,7 @@ class Player:
 
     def replay(self):
         at = int(self.step.cursor)
-        self.step.terms["loss"][at] = self.value + at
+        self.step.terms[at] = self.value + at
         self.step.cursor.add_(1)
 
 
@@ -36,7 +36,7 @@ class Recording(CapturedStep):
 
     def _capture(self, draw):
         if not self.recorded:
-            self.terms = {"loss": torch.zeros(len(self.table) + 1)}
+            self.names, self.terms = ["loss"], torch.zeros(len(self.table) + 1, 1)
         offset = 100.0 * draw.width[0] if draw.width else self.value
         self.recorded[len(draw.rows), draw.width] = Player(self, offset)
         return True

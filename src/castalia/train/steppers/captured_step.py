@@ -76,7 +76,7 @@ class CapturedStep(FusedStep):
         self.steps = 0  # of the window, that are recorded
         self.next = -1  # where the cursor stands
         self.names: list[str] = []  # of the terms of a step
-        self.terms: dict[str, Tensor] = {}  # of the window's replayed steps, (steps,) each
+        self.terms = torch.zeros(0, 0, device=parts.device)  # of replayed steps, (steps, terms)
         self.gradients_kept: list[Tensor | None] = []  # of every graph
         self.pool: Any = None
 
@@ -96,7 +96,7 @@ class CapturedStep(FusedStep):
             self.cursor.fill_(i)
         self.recorded[size].replay()
         self.next = i + 1
-        return {name: values[i] for name, values in self.terms.items()}
+        return dict(zip(self.names, self.terms[i].unbind(), strict=True))
 
     def release(self) -> bool:
         """Free the graphs and their memory; whether there were any.
@@ -157,7 +157,7 @@ class CapturedStep(FusedStep):
         graph = torch.cuda.CUDAGraph()
         if not self.recorded:  # made outside the graphs, which would clear them at every replay
             steps, device = len(self.table) + 1, self.parts.device  # the short one's too
-            self.terms = {name: torch.zeros(steps, device=device) for name in self.names}
+            self.terms = torch.zeros(steps, len(self.names), device=device)
             self.pool = torch.cuda.graph_pool_handle()
         torch.cuda.synchronize()
         try:
@@ -166,8 +166,9 @@ class CapturedStep(FusedStep):
             with torch.cuda.graph(graph, pool=self.pool, stream=stream):
                 whole = draw.number < len(self.table)
                 index = self.table.index_select(0, self.cursor)[0] if whole else self.short  # (B,)
-                for name, value in super().__call__(draw.part(index), 0).items():
-                    self.terms[name].index_copy_(0, self.cursor, value.float().reshape(1))
+                found = super().__call__(draw.part(index), 0)
+                values = [found[name].float().reshape(1) for name in self.names]
+                self.terms.index_copy_(0, self.cursor, torch.cat(values)[None])
                 self.cursor.add_(1)
         except Exception as error:  # anything that cannot be recorded: host reads, changing shapes
             self.failed = f"{type(error).__name__}: {error}".splitlines()[0]
