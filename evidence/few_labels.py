@@ -42,7 +42,6 @@ PARTS = (  # of an image, moved and enlarged, as SimCLR's crops
 )
 VIEWS = {
     "mild, 0.2": (MILD, 0.2),
-    "frames, 0.1": (STRONG, 0.1),
     "frames, 0.2": (STRONG, 0.2),
     "frames, 0.5": (STRONG, 0.5),
     "parts and holes, 0.2": (PARTS | Cutout(0.3), 0.2),
@@ -54,7 +53,7 @@ Images = tuple[np.ndarray, np.ndarray]
 def network(seed: int, epochs: int, batch_size: int, lr: float) -> ConvNetClassifier:
     """Six convolutions, the same for all; the strategies change the images themselves."""
     training = Training(
-        optimizer="adamw", weight_decay=0.02, schedule="warmup_cosine", validation=0
+        optimizer="adamw", weight_decay=0.02, schedule="warmup_cosine", validation=0, clip=1.0
     )
     return ConvNetClassifier(
         widths=(64, 128, 256), epochs=epochs, batch_size=batch_size, lr=lr, training=training,
@@ -99,7 +98,7 @@ def features(seed: int, name: str, epochs: int, every: np.ndarray) -> SelfSuperv
     """Learn features of all images without labels, from views of that name."""
     view, temperature = VIEWS[name]
     return SelfSupervised(
-        network(seed, epochs, 512, 2e-3), view=view, hidden=256, dim=64, temperature=temperature,
+        network(seed, epochs, 512, 1e-3), view=view, hidden=256, dim=64, temperature=temperature,
         random_state=seed,
     ).fit(every)  # fmt: skip
 
