@@ -62,8 +62,8 @@ class Diverged(CastaliaError, ArithmeticError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let a worker process send it."""
-        where = {"step": self.step, "epoch": self.epoch, "term": self.term, "lr": self.lr}
-        return partial(type(self), **where), self.args
+        where: dict[str, Any] = {"step": self.step, "epoch": self.epoch, "term": self.term}
+        return partial(type(self), **where, lr=self.lr), self.args
 
 
 class SolverFailed(CastaliaError, ArithmeticError):
