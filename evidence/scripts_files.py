@@ -120,6 +120,14 @@ def sounds(folder: Path) -> None:
     _put(folder / "UrbanSound8K.csv", "\n".join([head, *rows]) + "\n")
 
 
+def sound_folders(folder: Path) -> None:
+    """Make a folder of sound files for each class; a file's name is its number."""
+    _, y = data.tones()
+    for i, label in enumerate(y):
+        part = "train" if i < 400 else "valid" if i < 500 else "test"
+        _put(folder / "gcommands" / part / str(label) / f"{i}.wav", "")
+
+
 def packed_digits(folder: Path) -> None:
     """Write the digits as MNIST has them: packed bytes after a head."""
     import gzip
@@ -211,6 +219,30 @@ def tables(folder: Path) -> None:
     _put(folder / "airline-passengers.csv", "\n".join(["Month,Passengers", *lines]))
 
 
+def digit_table(folder: Path) -> None:
+    """Write the digits as a table: the label, then a column for each point."""
+    x, y = data.digits(28)
+    head = ",".join(["label", *(f"pixel{i}" for i in range(784))])
+    rows = [
+        ",".join(map(str, (k, *p)))
+        for k, p in zip(y.tolist(), x.reshape(-1, 784).tolist(), strict=True)
+    ]
+    _put(folder.parent / "large_files" / "train.csv", "\n".join([head, *rows]))
+
+
+def pairs(folder: Path) -> None:
+    """Write two sentences on a line, with a tab between."""
+    lines = [f"{a}\t{b}" for a, b, _ in data.sentence_pairs(1200)]
+    _put(folder / "pairs.txt", "\n".join(lines) + "\n")
+
+
+def series(folder: Path) -> None:
+    """Write the seven series by the hour as bare numbers."""
+    hours(folder)
+    rows = (folder / "data" / "hours.csv").read_text().split("\n")[1:-1]
+    _put(folder / "data" / "series.txt", "\n".join(row.split(",", 1)[1] for row in rows) + "\n")
+
+
 def places(folder: Path) -> None:
     """Make the folders that a script saves into."""
     for name in ("samples", "results", "contents", "figs", "images", "data/diffusion_outputs10"):
@@ -229,12 +261,16 @@ FILES: dict[str, Callable[[Path], None]] = {
         photographs,
         classes,
         sounds,
+        sound_folders,
         packed_digits,
         postal_digits,
         masks,
         hours,
         ratings,
         tables,
+        digit_table,
+        pairs,
+        series,
         places,
     )
 }

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 
-def install(module: Callable[..., Any]) -> None:
-    """Make the modules ``gym`` and ``gymnasium``."""
+def install(module: Callable[..., Any], old: bool = False) -> None:
+    """Make the modules ``gym`` and ``gymnasium``, with the old interface or with that of today."""
     for name in ("gym", "gymnasium"):
-        made = module(name, make=make, Env=Task)
+        made = module(name, make=make_old if old else make, Env=Task)
         made.spaces = module(f"{name}.spaces", Discrete=Discrete, Box=Box)
         module(f"{name}.wrappers", RecordEpisodeStatistics=Counted)
         module(f"{name}.vector", SyncVectorEnv=Several)
@@ -45,6 +45,10 @@ class Box:
     def sample(self) -> np.ndarray:
         """Return one of them."""
         return self.rng.uniform(self.low, self.high).astype(np.float32)
+
+    def seed(self, seed: int) -> None:
+        """Begin other random numbers."""
+        self.rng = np.random.default_rng(seed)
 
 
 class Task:
@@ -191,3 +195,34 @@ class Several:
 def make(name: str, **_: Any) -> Task:
     """Return a task by its name."""
     return CartPole() if name.startswith("CartPole") else Pendulum()
+
+
+class Old:
+    """A task as ``gym`` had it until 2022: no second value at the start, one end of two kinds."""
+
+    reward_range = (-math.inf, math.inf)
+
+    def __init__(self, task: Task, limit: int) -> None:
+        self.task, self.task.limit, self._max_episode_steps = task, limit, limit
+        self.unwrapped = self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.task, name)
+
+    def seed(self, seed: int) -> None:
+        """Begin other random numbers."""
+        self.task.rng = np.random.default_rng(seed)
+
+    def reset(self) -> np.ndarray:
+        """Begin an episode."""
+        return self.task.reset()[0]
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, dict]:
+        """Act."""
+        seen, reward, over, cut, said = self.task.step(action)
+        return seen, reward, over or cut, said
+
+
+def make_old(name: str, **_: Any) -> Old:
+    """Return a task by its name."""
+    return Old(make(name), 500 if name == "CartPole-v1" else 200)

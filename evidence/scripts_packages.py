@@ -125,6 +125,13 @@ def gym() -> None:
     scripts_gym.install(module)
 
 
+def old_gym() -> None:
+    """Let them hold the same with the interface that ``gym`` had until 2022."""
+    from evidence import scripts_gym
+
+    scripts_gym.install(module, old=True)
+
+
 def hub() -> None:
     """Let names of pretrained models mean small new ones, and those of data sets small new ones."""
     from evidence import scripts_hub
@@ -151,5 +158,5 @@ def graphs() -> None:
 
 
 PACKAGES: dict[str, Callable[[], None]] = {
-    one.__name__: one for one in (pictures, feeds, lightning, gym, hub, sounds, graphs)
+    one.__name__: one for one in (pictures, feeds, lightning, gym, old_gym, hub, sounds, graphs)
 }
