@@ -314,3 +314,31 @@ def test_a_network_in_a_wrapper_that_is_gone_by_its_backward_is_watched(session,
     optimizer = others(net)
     step(lambda x: nn.Sequential(net)(x), optimizer)
     assert [doctor.module for doctor in doctors] == [net]
+
+
+def test_modules_with_a_hash_of_their_own_are_no_stumbling_block(session, doctors):
+    class Metric(nn.Module):  # as those of torchmetrics: the hash tells of a later state
+        def __init__(self):
+            super().__init__()
+            self.state = [0]
+
+        def __hash__(self):
+            return hash(tuple(self.state))
+
+        def __eq__(self, other):
+            return self.state == other.state
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.metric = network(), Metric()
+
+        def forward(self, x):
+            self.metric.state.append(1)
+            return self.body(x)
+
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(2):
+        step(net, optimizer)
+    assert doctors[0].module is net

@@ -7,6 +7,7 @@ and however: modules, functions or plain arithmetic.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "is_layer",
     "is_linear_layer",
     "is_transparent",
+    "longest_chains",
     "reaches",
     "read_graph",
 ]
@@ -190,6 +192,27 @@ def read_graph(loss: Tensor, names: Mapping[int, str]) -> list[Operation]:
     for operation, sources in zip(order, below, strict=True):
         _connect(operation, sources, made, leaves)
     return order
+
+
+def longest_chains(order: list[Operation], least: int) -> dict[str, int]:
+    """Of every weight that so many operations take: how many of them feed each other, one by one.
+
+    As many as there are steps in a recurrence; one where a layer is called row by row.
+    """
+    taking = (operation for operation in order if operation.kind not in TRANSPARENT)
+    calls = Counter(name for operation in taking for name in set(operation.weights))
+    places = {n: i for i, n in enumerate(name for name, c in calls.items() if name and c >= least)}
+    none, ends = [0] * len(places), dict[Operation, list[int]]()
+    for operation in order if places else ():
+        below = [ends.get(source, none) for source in operation.inputs]
+        found = below[0] if below else none
+        if any(one is not found for one in below):
+            found = list(map(max, *below))
+        if own := [places[name] for name in operation.weights if name in places]:
+            found = [n + (i in own) for i, n in enumerate(found)]
+        ends[operation] = found
+    longest = list(map(max, zip(*ends.values(), strict=True)))
+    return dict(zip(places, longest, strict=True))
 
 
 def reaches(loss: Tensor, names: Mapping[int, str]) -> bool:

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Callable
 from threading import get_ident
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 from torch.compiler import is_compiling
+from torch.utils.weak import WeakIdKeyDictionary
 
 from castalia.diagnose.monitor.weak_hooks import guarded_call
 
@@ -96,7 +96,7 @@ def _hide_from_scripts() -> None:
         ignored.append(PLACE)
 
 
-_loads: WeakKeyDictionary[nn.Module, tuple[LoadListener, ...]] = WeakKeyDictionary()
+_loads: Any = WeakIdKeyDictionary()  # module -> LoadListeners; its own hash may change
 _original: Any = None
 
 

@@ -19,13 +19,14 @@ from castalia.diagnose.monitor.autograd_graph import (
     is_layer,
     is_linear_layer,
     is_transparent,
+    longest_chains,
     read_graph,
 )
 from castalia.diagnose.monitor.head_reader import LOSSES, Ending, activation_of, read_head
 from castalia.diagnose.monitor.host_transfer import gather
 from castalia.diagnose.monitor.module_facts import spread as spread_of
 from castalia.diagnose.monitor.unit_reader import UnitReader
-from castalia.diagnose.record import Activation, Look
+from castalia.diagnose.record import UNROLLED, Activation, Look
 
 __all__ = ["GraphSummary", "call_behind", "quick_ending", "read"]
 
@@ -62,7 +63,7 @@ class GraphSummary:
         Activations, still on their device.
     used
         Names of the parameters in the graph.
-    structure, softmaxes
+    structure, chains, softmaxes
         As in a look.
     batch_norms
         Name, numbers per channel, and running and batch statistics, (4, C).
@@ -82,6 +83,7 @@ class GraphSummary:
     units: UnitReader
     used: set[str]
     structure: list[tuple[str, str, tuple[str, ...]]]
+    chains: dict[str, int]
     softmaxes: list[Activation]
     batch_norms: list[tuple[str, int, Tensor]]
     singular: list[tuple[str, str, Tensor]]
@@ -102,6 +104,7 @@ class GraphSummary:
         """
         look.head = self.ending.head
         look.structure, look.softmaxes = self.structure, self.softmaxes
+        look.chains = self.chains
         units = self.units.pending()
         norms = {name: (n, statistics) for name, n, statistics in self.batch_norms}
         words = [f"{words} in `{layer}`" for layer, words, _ in self.singular]
@@ -154,6 +157,7 @@ def _read(loss: Tensor, names: Mapping[int, str], returned: Sequence[Any]) -> Gr
         units=UnitReader(order, ending.operations),
         used={name for operation in order for name in operation.weights if name},
         structure=[_feeders(o, wanted) for o in order if is_layer(o)],
+        chains=longest_chains(order, UNROLLED),
         softmaxes=[activation_of(o, weighs=_weighs(o)) for o in softmaxes],
         batch_norms=[found for o in order if (found := _batch_norm(o)) is not None],
         singular=_singular(order),

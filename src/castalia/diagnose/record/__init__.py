@@ -4,6 +4,7 @@ from castalia.diagnose.record.loss_head import Activation, Head
 from castalia.diagnose.record.row_sample import Rows
 from castalia.diagnose.record.training_curves import curves_of
 from castalia.diagnose.record.training_record import (
+    UNROLLED,
     Evaluation,
     Layer,
     Look,
@@ -14,6 +15,7 @@ from castalia.diagnose.record.training_record import (
 from castalia.diagnose.record.unit_activity import Units
 
 __all__ = [
+    "UNROLLED",
     "Activation",
     "Evaluation",
     "Head",

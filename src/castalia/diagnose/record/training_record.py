@@ -11,7 +11,9 @@ from castalia.diagnose.record.loss_head import Activation, Head
 from castalia.diagnose.record.row_sample import Rows
 from castalia.diagnose.record.unit_activity import Units
 
-__all__ = ["Evaluation", "Layer", "Look", "OptimizerFacts", "Record", "Weight"]
+__all__ = ["UNROLLED", "Evaluation", "Layer", "Look", "OptimizerFacts", "Record", "Weight"]
+
+UNROLLED = 8  # calls of a layer in one pass that may be a recurrence
 
 
 @dataclass
@@ -115,6 +117,9 @@ class Look:
     structure
         Layers with weights in the order of computation, each with the names of the layers that feed
         it through linear operations only.
+    chains
+        Of every weight that at least ``UNROLLED`` operations take: how many of them feed each
+        other, one by one, as the steps of a recurrence do. None: not known.
     gradients
         Norm of the gradient of each parameter after the backward pass; None for one without.
     applied
@@ -153,6 +158,7 @@ class Look:
     head: Head | None = None
     units: list[Units] = field(default_factory=list)
     structure: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+    chains: dict[str, int] | None = None
     softmaxes: list[Activation] = field(default_factory=list)
     gradients: dict[str, float | None] = field(default_factory=dict)
     applied: dict[str, float] = field(default_factory=dict)

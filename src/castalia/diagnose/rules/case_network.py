@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from castalia.diagnose.record import Look, Record, Weight
+from castalia.diagnose.record import UNROLLED, Look, Record, Weight
 from castalia.diagnose.thresholds import limit
 
 __all__ = ["Network"]
 
-UNROLLED = 8  # calls in one pass
 TINY = 200  # numbers in all weights of a network
 NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm")
 
@@ -180,17 +179,17 @@ class Network:
         The factor is the spectral radius of the recurrent weights at the start times the mean
         slope of the activation.
         """
-        record = self.record
+        record, chains = self.record, self.looks[0].chains if self.looks else None
         steps = record.input_shape[0] if len(record.input_shape) >= 2 else 0
         for weight in record.weights:
             if weight.radius is None:
                 continue
             layer = weight.name.rpartition(".")[0]
             cell = weight.kind in ("RNN", "RNNCell")
-            if not cell and layer not in self.unrolled:
-                continue
-            calls = max(steps if cell else 0, self.unrolled.get(layer, 0))
-            return layer, weight.radius * self._slope, calls
+            # A layer that is called row by row is no recurrence: its calls do not feed each other.
+            calls = self.unrolled.get(layer, 0) if chains is None else chains.get(weight.name, 0)
+            if cell or calls >= UNROLLED:
+                return layer, weight.radius * self._slope, max(steps if cell else 0, calls)
         return None
 
     @cached_property

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from torch import nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
+from torch.utils.weak import WeakIdKeyDictionary
 
 from castalia.diagnose.finding_record import SourceLine
 from castalia.diagnose.script.torch_patches import Patches
@@ -29,7 +29,7 @@ class MadeLines:
 
     def __init__(self) -> None:
         self.lines: dict[str, SourceLine] = {}
-        self._made: WeakKeyDictionary[Any, SourceLine] = WeakKeyDictionary()
+        self._made: Any = WeakIdKeyDictionary()  # a module may have a hash of its own
 
     def follow(self, patches: Patches, guarded: Callable[..., Any]) -> None:
         """Wrap the constructors."""

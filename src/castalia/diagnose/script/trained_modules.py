@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils.weak import WeakIdKeyDictionary
 
 from castalia.diagnose.script.joint_modules import Parts, Uncalled
 
@@ -44,8 +45,8 @@ class TrainedModules:
     def __init__(self, made: Callable[[], Iterable[nn.Module]] = list) -> None:
         self._made = made
         self._optimizers: list[weakref.ref[Optimizer]] = []
-        self._judged: weakref.WeakSet[nn.Module] = weakref.WeakSet()
-        self._asked: weakref.WeakSet[nn.Module] = weakref.WeakSet()  # without gradients so far
+        self._judged: Any = WeakIdKeyDictionary()  # a module may have a hash of its own
+        self._asked: Any = WeakIdKeyDictionary()  # without gradients so far
         self._outermost: list[tuple[weakref.ref[nn.Module], bool]] = []  # called with gradients?
         self._backwards = 0
         self.looking = True
@@ -53,7 +54,7 @@ class TrainedModules:
     def made(self, optimizer: Optimizer) -> None:
         """An optimizer was made: modules are judged again."""
         self._optimizers.append(weakref.ref(optimizer))
-        self._judged, self._asked = weakref.WeakSet(), weakref.WeakSet()
+        self._judged, self._asked = WeakIdKeyDictionary(), WeakIdKeyDictionary()
         self._backwards, self.looking = 0, True
 
     def waiting(self) -> list[Optimizer]:
@@ -66,7 +67,9 @@ class TrainedModules:
         if module in self._judged or (module in self._asked and not with_gradients):
             return []
         inner = list(module.modules())
-        (self._judged if with_gradients else self._asked).update(inner)
+        seen = self._judged if with_gradients else self._asked
+        for one in inner:
+            seen[one] = None
         mine = _owned(module)
         touching = [one for one in self.waiting() if mine & _moved(one)]
         if any(_moved(one) <= mine for one in touching):
