@@ -61,10 +61,17 @@ def test_missing_data_are_the_origin_where_there_are_any(which):
 
 def test_a_gradient_that_is_no_number_is_found_before_the_loss_is_none():
     record = classification()
-    record.looks[-1].gradients["4.weight"] = np.inf
+    record.looks[-1].gradients["4.weight"] = record.looks[-1].applied["4.weight"] = np.inf
     found = only(not_a_number, record)
     assert found.where == "4.weight"
     assert "gradient" in found.summary
+
+
+def test_a_gradient_that_was_finite_when_the_optimizer_got_it_is_no_fault():
+    record = classification()
+    record.looks[-1].gradients["4.weight"] = np.inf
+    record.looks[-1].applied["4.weight"] = 0.3
+    assert ask(not_a_number, record) == []
 
 
 def test_parameters_that_ended_as_no_number_are_found():

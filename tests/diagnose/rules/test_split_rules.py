@@ -1,5 +1,6 @@
 """CST206 and CST208 on planted rows."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -47,6 +48,22 @@ def test_validation_rows_that_were_trained_on_leak():
     assert evidence.above
     assert evidence.threshold == bar
     assert "Split before" in found.remedy.text
+
+
+def test_a_last_batch_of_fewer_rows_hides_no_leak():
+    record = sharing(0.25)
+    last = record.looks[-1]
+    fewer = last.head.outputs[0] // 2
+    last.size = fewer
+    last.head = replace(last.head, outputs=(fewer, *last.head.outputs[1:]))
+    assert only(leaks, record).code == "CST206"
+
+
+def test_a_loss_of_some_of_the_rows_that_are_given_shows_no_leak():
+    record = sharing(0.25)  # the nodes of one graph, say: all go through the network
+    for look in record.looks:
+        look.size = 2 * look.head.outputs[0]
+    assert ask(leaks, record) == []
 
 
 def test_two_rows_that_measure_the_same_are_no_leak():

@@ -135,9 +135,10 @@ class Objective(Network, Kept):
 
         Then rows of validation go through the network in training too, without their answers.
         """
-        rows = self.head.outputs[0] if self.head.outputs else 0
-        sizes = [look.size for look in self.looks if look.size]
-        return bool(sizes) and 1 < rows < limit("rows.in_one_piece") * float(np.median(sizes))
+        heads = [(look.head, look.size) for look in self.looks if look.size]
+        rows = [(head.outputs[0], size) for head, size in heads if head and head.outputs]
+        shares = [n / size for n, size in rows if n > 1]  # a last batch may be shorter
+        return bool(shares) and float(np.median(shares)) < limit("rows.in_one_piece")
 
     @cached_property
     def targets(self) -> np.ndarray | None:

@@ -81,8 +81,10 @@ def _first_bad(case: Case) -> int | None:
 
 
 def _bad_gradient(case: Case) -> str | None:
+    """A parameter whose gradient is infinite, unless the optimizer was given a finite one."""
     for look in case.looks:
         for name, norm in look.gradients.items():
-            if norm is not None and not np.isfinite(norm):
+            given = look.applied.get(name, np.nan)
+            if norm is not None and not np.isfinite(norm) and not np.isfinite(given):
                 return name
     return None
