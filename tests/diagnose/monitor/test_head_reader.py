@@ -379,3 +379,17 @@ def test_all_layers_that_give_answers_are_the_last_ones():
     h = body(X).tanh()
     loss = F.cross_entropy(actor(h), CLASSES) + (critic(h) - REAL[:, :1]).square().mean()
     assert set(read(loss, names).ending.head.last) == {"actor", "critic"}
+
+
+@pytest.mark.parametrize(
+    ("act", "twice"), [(torch.sigmoid, [False]), (log_softmax, [False, False])]
+)
+def test_a_softmax_of_a_softmax_is_seen_among_several_losses(act, twice):
+    game = F.softplus(NET(X)).mean()
+
+    def seen(outputs):
+        loss = game + F.cross_entropy(outputs, CLASSES)
+        return [found.twice for found in read(loss, NAMES).softmaxes]
+
+    assert seen(act(NET(X))) == twice
+    assert seen(torch.softmax(NET(X), 1).view(6, 3)) == [False, True]

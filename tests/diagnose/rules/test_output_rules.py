@@ -251,3 +251,11 @@ def test_a_poisson_loss_wants_what_it_was_told_to_expect(loss, kind, broken, see
         record.losses[-1] = np.nan
     found = ask(wrong_activation, record)
     assert [f.code for f in found] == ["CST301"] * seen
+
+
+@pytest.mark.parametrize(("twice", "codes"), [(True, ["CST301"]), (False, [])])
+def test_classes_of_a_game_go_through_one_softmax(twice, codes):
+    record = classification()
+    record.task = "gan"
+    record.looks[1].softmaxes = [Activation("log_softmax", SHAPE, 1, twice=twice)]
+    assert [found.code for found in ask(wrong_activation, record)] == codes

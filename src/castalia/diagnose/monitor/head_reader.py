@@ -267,7 +267,13 @@ def activation_of(operation: Operation, weighs: bool = False) -> Activation:
     kind = NAMES.get(operation.kind, operation.kind.lower())
     if kind == "clamp" and number(operation.saved("min")) == 0 and operation.saved("max") is None:
         kind = "relu"
-    return Activation(kind, operation.shape, dim, weighs)
+    return Activation(kind, operation.shape, dim, weighs, _twice(operation))
+
+
+def _twice(operation: Operation) -> bool:
+    """Whether it is the log-softmax of a softmax."""
+    below = _through(operation.inputs[0]) if operation.inputs else None
+    return operation.kind == "LogSoftmax" and below is not None and below.kind == "Softmax"
 
 
 def _by_hand(above: list[Operation]) -> tuple[Operation | None, Ending]:

@@ -21,12 +21,15 @@ class Activation:
         The axis it runs over, counted from the front; None for elementwise ones.
     weighs
         Of a softmax: whether its result weighs the rows of a matrix, as attention does.
+    twice
+        Of a log-softmax: whether it is taken of a softmax.
     """
 
     kind: str
     shape: tuple[int, ...] = ()
     dim: int | None = None
     weighs: bool = False
+    twice: bool = False
 
 
 @dataclass(frozen=True)

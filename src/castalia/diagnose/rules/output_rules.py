@@ -23,6 +23,7 @@ def wrong_activation(case: Case) -> Iterator[Finding]:
     """An output activation that does not suit the loss or the targets."""
     head = case.head
     if case.adversarial:
+        yield from _twice_in_a_game(case)
         return
     last = head.chain[0] if head.chain else None
     kind = last.kind if last is not None else ""
@@ -192,6 +193,18 @@ def _out_of_reach(case: Case, kind: str) -> Iterator[Finding]:
 def _one_output(case: Case) -> bool:
     shape = case.head.outputs
     return len(shape) >= 2 and shape[1] == 1 and case.head.log_softmax is not None
+
+
+def _twice_in_a_game(case: Case) -> Iterator[Finding]:
+    """Classes that a player tells apart, too: their loss is one of several."""
+    if any(activation.twice for look in case.looks for activation in look.softmaxes):
+        yield _wrong(
+            case,
+            "Classes go through softmax before a cross-entropy, which applies its own softmax to "
+            "logits.",
+            "Remove the softmax before the cross-entropy.",
+            0.9,
+        )
 
 
 def _wrong(
