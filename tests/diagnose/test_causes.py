@@ -53,6 +53,17 @@ def test_units_that_begin_alike_are_why_nothing_moves_and_not_its_consequence():
     assert codes(found) == [("CST108", [("CST110", [])])]
 
 
+@pytest.mark.parametrize("symptom", ["CST105", "CST501", "CST502"])
+def test_biases_that_drown_a_layer_explain_numbers_that_are_none_and_a_lost_game(symptom):
+    record = poor()
+    assert not holds(Case(record), "CST109", symptom)
+    record.looks[0].weights["0.bias"] = 100.0
+    found = arrange(
+        [made_up(symptom, "error", 0.9), made_up("CST109")], partial(holds, Case(record))
+    )
+    assert codes(found) == [("CST109", [(symptom, [])])]
+
+
 @pytest.mark.parametrize(("bias", "explained"), [(0.1, True), (100.0, False)])
 def test_biases_that_drown_a_layer_follow_from_nothing_that_comes_later(bias, explained):
     record = poor()

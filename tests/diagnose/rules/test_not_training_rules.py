@@ -78,6 +78,14 @@ def test_a_frozen_table_of_zeros_beside_a_frozen_layer_was_not_learnt():
     assert ask(frozen, record) == []
 
 
+@pytest.mark.parametrize(("kind", "seen"), [("TokenEmbedding", 1), ("Linear", 0)])
+def test_a_frozen_table_of_words_tells_nothing_whatever_its_class_is_called(kind, seen):
+    record = still(classification(), trainable=False, fresh=True)
+    table = Weight("words.weight", (50, 8), False, True, kind, rows_equal_at_start=0.0, moved=False)
+    record.weights.append(table)  # not as drawn: the row of the padding is zero
+    assert len(ask(frozen, record)) == seen
+
+
 def test_a_parameter_that_gets_a_gradient_but_has_not_moved_yet_is_no_fault():
     assert ask(frozen, still(classification())) == []
 

@@ -177,6 +177,18 @@ def test_tables_of_vectors_that_all_begin_at_zero_get_no_gradient():
     assert ask(alike, record) == []
 
 
+@pytest.mark.parametrize(("moved", "seen"), [(False, 1), (True, 0)])
+def test_a_line_of_products_of_vectors_that_begin_at_zero_gets_no_gradient(moved, seen):
+    record = poor()
+    line = Weight("8.weight", (1, 8), True, True, "Linear")
+    tables = [Weight(f"{n}.weight", (50, 8), True, True, "Embedding", moved=moved) for n in "uv"]
+    record.weights = [*tables, line]
+    for look in record.looks:
+        look.structure = [("8", "Addmm", ())]
+        look.weights = {weight.name: 0.0 for weight in record.weights}
+    assert len(ask(alike, record)) == seen
+
+
 @pytest.mark.parametrize(("held", "first"), [(False, "CST110"), (True, "CST108")])
 def test_equal_units_that_no_optimizer_holds_are_not_kept_equal_by_their_gradients(held, first):
     record = poor()

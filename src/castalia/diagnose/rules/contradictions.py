@@ -35,6 +35,8 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
         return case.barren == (cause == "CST403")
     if symptom == "CST109" and drowned(case):
         return False  # so it began, whatever came later
+    if cause == "CST109" and symptom in ("CST105", "CST501", "CST502"):
+        return drowned(case)
     if cause == "CST108" and symptom == "CST110":
         return not _not_handed_over(case)
     if cause == "CST201" and symptom == "CST102":

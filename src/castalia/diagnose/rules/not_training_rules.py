@@ -125,7 +125,7 @@ def _as_drawn(still: list[Weight]) -> list[Weight]:
     frozen = [w for w in still if not w.trainable]
     cold = [w for w in frozen if len(w.shape) >= 2]
     drawn = [w for w in cold if w.fresh]
-    judged = [w for w in cold if _is_telling(w) and w.kind != "Embedding" and not _constant(w)]
+    judged = [w for w in cold if _is_telling(w) and not _is_table(w) and not _constant(w)]
     norms = [w for w in frozen if "Norm" in w.kind and len(w.shape) == 1]
     known = bool(judged) or all(w.optimized for w in drawn)
     return drawn if known and all(w.fresh for w in [*judged, *norms]) else []
@@ -141,6 +141,11 @@ def _small_ones(still: list[Weight]) -> list[Weight]:
 def _constant(weight: Weight) -> bool:
     """Whether all its rows are the same: zeros, say, which training would have made differ."""
     return weight.rows_equal_at_start == 1
+
+
+def _is_table(weight: Weight) -> bool:
+    """Whether it holds a row for each word or place, of which one may be set to zero."""
+    return weight.kind.endswith("Embedding")
 
 
 def _is_telling(weight: Weight) -> bool:

@@ -196,7 +196,7 @@ def _one_output(case: Case) -> bool:
 
 
 def _twice_in_a_game(case: Case) -> Iterator[Finding]:
-    """Classes that a player tells apart, too: their loss is one of several."""
+    """A softmax twice, of classes that a player predicts too: their loss is one of several."""
     if any(activation.twice for look in case.looks for activation in look.softmaxes):
         yield _wrong(
             case,

@@ -125,23 +125,22 @@ def _per_layer(
         yield layer, kind, np.stack([v for v in values if len(v) == width])
 
 
-def _all_zero(case: Case) -> bool:
-    """Whether a network of several layers begins at zero."""
-    first, matrices = case.looks[0] if case.looks else None, _matrices(case)
-    if first is None or first.step > 0 or len(matrices) < 2:
-        return False
-    return all(first.weights.get(name) == 0 for name in matrices)
-
-
-def _matrices(case: Case) -> list[str]:
-    """Return the weight matrices; where there are only tables of vectors, these."""
-    return case.depth or [w.name for w in case.record.weights if w.kind.startswith("Embedding")]
+def _all_zero(case: Case) -> list[str]:
+    """Return the weight matrices of a network that begins at zero, with tables that stay there."""
+    if not case.looks or case.looks[0].step > 0:
+        return []
+    sizes = case.looks[0].weights
+    tables = [w for w in case.record.weights if w.kind.startswith("Embedding")]
+    still = [w.name for w in tables if not case.depth or w.moved is False]
+    for names in (case.depth, [*case.depth, *still] if len(still) == len(tables) else []):
+        if len(names) >= 2 and all(sizes.get(name) == 0 for name in names):
+            return names
+    return []
 
 
 def alike(case: Case) -> Iterator[Finding]:
     """Units of a hidden layer that began equal and stayed so, or nearly."""
-    if _all_zero(case):
-        matrices = _matrices(case)
+    if matrices := _all_zero(case):
         yield finding(
             "CST108",
             "error",
