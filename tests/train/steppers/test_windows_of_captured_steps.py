@@ -133,3 +133,11 @@ def test_each_width_is_recorded_once_and_replayed_for_its_batches():
         stepper.step(i, i)
     assert set(stepper.way.recorded) == {(2, (3,)), (2, (7,))}
     assert stepper.collect()[0]["loss"].tolist() == [300.0, 701.0, 302.0, 703.0]
+
+
+def test_the_phases_of_a_step_share_one_batch_and_parts_have_their_own():
+    window = Window(rows(4), torch.arange(4), range(0, 6, 2), CPU, Single())
+    draw = window.draw(1)
+    assert draw.batch() is draw.batch()
+    assert window.draw(1).batch() is not draw.batch()
+    assert len(draw.part(draw.rows[:1]).batch().x) == 1

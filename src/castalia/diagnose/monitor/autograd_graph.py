@@ -202,6 +202,7 @@ def longest_chains(order: list[Operation], least: int) -> dict[str, int]:
     taking = (operation for operation in order if operation.kind not in TRANSPARENT)
     calls = Counter(name for operation in taking for name in set(operation.weights))
     places = {n: i for i, n in enumerate(name for name, c in calls.items() if name and c >= least)}
+    # Of each operation: the longest chain of every weight that ends there, one list for many.
     none, ends = [0] * len(places), dict[Operation, list[int]]()
     for operation in order if places else ():
         below = [ends.get(source, none) for source in operation.inputs]

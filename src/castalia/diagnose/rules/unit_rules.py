@@ -131,8 +131,9 @@ def _all_zero(case: Case) -> list[str]:
         return []
     sizes = case.looks[0].weights
     tables = [w for w in case.record.weights if w.kind.startswith("Embedding")]
-    still = [w.name for w in tables if not case.depth or w.moved is False]
-    for names in (case.depth, [*case.depth, *still] if len(still) == len(tables) else []):
+    stay = not case.depth or all(w.moved is False for w in tables)  # others learn from zero
+    together = [*case.depth, *(w.name for w in tables)] if stay else []
+    for names in (case.depth, together):
         if len(names) >= 2 and all(sizes.get(name) == 0 for name in names):
             return names
     return []
