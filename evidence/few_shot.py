@@ -8,8 +8,9 @@ Levine, arXiv 1703.03400) 98.7 / 99.9 / 95.8 %. MAML normalises by the rows of a
 asked for together, as there. Drawings are turned, moved and scaled a little in training. FEW_SHOT
 names what is fitted, all by default: "ProtoNet", "MAML", or one row of them ("MAML 20 1"),
 FEW_SHOT_SECONDS how long each network is trained, FEW_SHOT_STEPS the inner steps of MAML,
-FEW_SHOT_VIEWS how far drawings are changed, "near" or "far", and FEW_SHOT_POOLING what halves the
-maps of MAML's network: "max", or "stride" as in its paper.
+FEW_SHOT_VIEWS how far drawings are changed, "near" or "far", FEW_SHOT_POOLING what halves the maps
+of MAML's network: "max", or "stride" as in its paper. FEW_SHOT_MIRRORED adds mirror images of all
+classes as classes to train on. Networks are saved beside the figures where OUT is set.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import gzip
 import os
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,7 +108,7 @@ def start(ways: int, shots: int, quick: bool, seconds: float) -> MAML:
     return MAML(
         convnet(quick, seconds, batch_norm="own", pooling=pooling),
         ways=ways, shots=shots, queries=5,
-        inner_lr=0.2 if many else 0.4, inner_steps=steps, rates="learnt",
+        inner_lr=0.4 / steps, inner_steps=steps, rates="learnt",
         tasks=2 if quick else 8 if many else 16, epochs=EPOCHS, lr=1e-3, random_state=0,
     )  # fmt: skip
 
@@ -170,6 +172,8 @@ def run(quick: bool = False) -> None:
     train, test = classes("trainval"), classes("test")
     if quick:
         train, test = train[:60], test[:40]
+    if os.environ.get("FEW_SHOT_MIRRORED"):
+        train = np.concatenate([train, train[..., ::-1]])
     kept, rows, models = Kept("few_shot"), [], dict[Any, Any]()
     X, y = train.reshape(-1, 28, 28), np.repeat(np.arange(len(train)), 20)
     seconds = 1.0 if quick else float(os.environ.get("FEW_SHOT_SECONDS", 45))
@@ -179,6 +183,9 @@ def run(quick: bool = False) -> None:
         key = (name, shots, 0 if name == "ProtoNet" else ways)  # prototypes serve any ways
         if key not in models:
             models[key] = make(ways, shots, quick, seconds).fit(X, y)
+            if "OUT" in os.environ:
+                found = [models[key].estimator_.module_, getattr(models[key], "rates_", None)]
+                torch.save(found, Path(os.environ["OUT"]) / f"{name}-{ways}-{shots}.pt")
         found = ask(models[key], test, ways, shots, 20 if quick else EPISODES)
         error = 196 * float(np.std(found)) / len(found) ** 0.5
         epochs = len(models[key].estimator_.history_)
