@@ -176,6 +176,15 @@ def test_single_rows_are_the_cause_where_nothing_is_learnt_though_the_loss_jumps
     assert (found.severity, found.evidence[0].threshold) == ("warning", limit("noise.remark"))
 
 
+def test_single_rows_are_the_cause_where_nothing_is_learnt_and_a_penalty_hides_the_noise():
+    found = only(noisy, jumping(below("noise.remark"), size=1, learnt=0.0))
+    assert (found.severity, found.remedy.changes) == ("warning", {"batch_size": 32})
+    (evidence,) = found.evidence
+    assert evidence.threshold == limit("case.stuck")
+    assert not evidence.above
+    assert ask(noisy, jumping(below("noise.remark"), size=2, learnt=0.0)) == []
+
+
 def test_a_loss_that_jumps_and_comes_down_all_the_time_is_not_noisy():
     record = jumping(above("noise.loss"))
     record.losses[:] = list(np.asarray(record.losses) * np.geomspace(1.0, 0.1, 200))

@@ -26,6 +26,8 @@ from tests.diagnose.rules.records import (
 
 from castalia.diagnose.record import OptimizerFacts
 from castalia.diagnose.rules import judge
+from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.contradictions import holds
 from castalia.diagnose.rules.gradient_rules import explodes, vanishes
 from castalia.diagnose.rules.learning_rate_rules import too_high, too_low
 from castalia.diagnose.thresholds import limit
@@ -530,3 +532,70 @@ def test_gradients_that_vanish_are_the_cause_where_the_first_layers_lag_behind(p
     for look in record.looks:
         look.updates = {name: 1e-4 * (pace if name[0] == "0" else 1) for name in look.updates}
     assert judge(record, rules=(too_low, vanishes)).codes[0] == first
+
+
+def with_adam(record, *rates):
+    """Give a record Adam, and its looks rates from the first to the last."""
+    record.optimizers = [OptimizerFacts("Adam", rates[-1], most=max(rates), first=rates[0])]
+    between = np.linspace(rates[0], rates[-1], len(record.looks)).tolist()
+    for look, rate in zip(record.looks, between, strict=True):
+        look.lr = rate
+    return record
+
+
+def half_learnt():
+    """Return a training whose steps show nothing odd, and which learnt little."""
+    return classification(0.4, falling())
+
+
+def test_a_rate_that_nobody_gives_adam_for_random_weights_is_too_low():
+    assert ask(too_low, with_adam(half_learnt(), 1e-4)) == []
+    found = only(too_low, with_adam(half_learnt(), 1e-5))
+    assert (found.code, found.severity) == ("CST102", "warning")
+    (evidence,) = found.evidence
+    assert evidence.what == "learning rate of Adam"
+    assert (evidence.value, evidence.threshold) == (1e-5, limit("rate.custom_least"))
+    assert not evidence.above
+    assert found.remedy.changes["lr"] == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize("case", ["another optimizer", "learnt", "a warm-up", "trained before"])
+def test_a_low_rate_of_adam_is_fine_where(case):
+    record = with_adam(half_learnt(), 1e-5)
+    if case == "another optimizer":
+        record.optimizers = [replace(record.optimizers[0], kind="SGD")]
+    if case == "learnt":
+        record = with_adam(classification(0.95, falling()), 1e-5)
+    if case == "a warm-up":
+        record = with_adam(half_learnt(), 1e-7, 1e-5)
+    if case == "trained before":
+        record.weights[1] = replace(record.weights[1], name="norm.weight", kind="LayerNorm")
+        record.looks[0].weights = {"norm.weight": 0.8}
+    assert ask(too_low, record) == []
+
+
+def test_dead_units_do_not_explain_a_rate_below_all_custom():
+    record = with_adam(half_learnt(), 1e-5)
+    assert not holds(Case(record), "CST106", "CST102")
+    assert holds(Case(with_adam(half_learnt(), 1e-4)), "CST106", "CST102")
+
+
+def test_a_rate_that_nobody_gives_adam_for_several_layers_is_too_high():
+    assert ask(too_high, with_adam(half_learnt(), 0.03)) == []
+    found = only(too_high, with_adam(half_learnt(), 0.1))
+    assert (found.code, found.severity) == ("CST101", "warning")
+    assert [one.what for one in found.evidence] == ["learning rate of Adam"]
+    assert found.remedy.changes["lr"] < 0.03
+    assert only(too_high, with_adam(classification(0.7, falling()), 0.1)).severity == "info"
+
+
+@pytest.mark.parametrize("case", ["another optimizer", "learnt", "one layer"])
+def test_a_high_rate_of_adam_is_fine_where(case):
+    record = with_adam(half_learnt(), 0.1)
+    if case == "another optimizer":
+        record.optimizers = [replace(record.optimizers[0], kind="SGD")]
+    if case == "learnt":
+        record = with_adam(classification(0.95, falling()), 0.1)
+    if case == "one layer":
+        record.weights = record.weights[:2]
+    assert ask(too_high, record) == []

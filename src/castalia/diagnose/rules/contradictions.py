@@ -9,6 +9,7 @@ import numpy as np
 from castalia.diagnose.finding_record import Finding
 from castalia.diagnose.rules.case import SAME_GAP, Case
 from castalia.diagnose.rules.initialisation_rules import drowned
+from castalia.diagnose.rules.learning_rate_rules import below_custom
 from castalia.diagnose.rules.unit_rules import dead_shares
 from castalia.diagnose.thresholds import limit
 
@@ -39,7 +40,7 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
         return drowned(case)
     if cause == "CST108" and symptom == "CST110":
         return not _not_handed_over(case)
-    if cause == "CST201" and symptom == "CST102":
+    if symptom == "CST102" and (cause == "CST201" or below_custom(case)):
         return False
     if cause == "CST202" and symptom in ("CST101", "CST102"):
         return not _follows_slopes(case) or (symptom == "CST101" and len(case.depth) > 1)

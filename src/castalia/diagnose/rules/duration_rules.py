@@ -145,7 +145,8 @@ def noisy(case: Case) -> Iterator[Finding]:
     nowhere = not np.isfinite(case.learnt) or case.learnt < limit("noise.learnt")
     nowhere = nowhere and not case.descends
     loud = case.noise > limit("noise.loss")
-    alone = size == 1 and case.noise > limit("noise.remark") and _many_rows(case)
+    one_of_many = size == 1 and _many_rows(case)
+    alone = one_of_many and case.noise > limit("noise.remark")
     stuck = alone and case.stuck
     single = size == 1 and case.poor and case.noise > limit("noise.single")
     if nowhere and (loud or single or stuck):
@@ -171,6 +172,15 @@ def noisy(case: Case) -> Iterator[Finding]:
             "from step to step.",
             Remedy("batch_size=1 → 32", {"batch_size": 32}),
             Evidence("spread of the loss over its mean", case.noise, limit("noise.remark")),
+        )
+    elif nowhere and one_of_many and case.learnt < limit("case.stuck"):  # a penalty hides the noise
+        yield finding(
+            "CST113",
+            "warning",
+            0.6,
+            "Every step follows a single row, and nothing is learnt.",
+            Remedy("batch_size=1 → 32", {"batch_size": 32}),
+            Evidence("share of the loss taken away", case.learnt, limit("case.stuck"), above=False),
         )
 
 

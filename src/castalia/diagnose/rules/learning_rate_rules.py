@@ -11,12 +11,24 @@ from castalia.diagnose.rules.case import Case
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
-__all__ = ["too_high", "too_low"]
+__all__ = ["below_custom", "too_high", "too_low"]
 
 AT_FIRST = 8  # looks among which a step may throw the network where nothing moves
+FEWEST = 10  # steps after which a low rate is one
+SCALED = ("adam", "rmsprop")  # whose steps are as long as the rate, so that one rate suits many
 
 
 def too_high(case: Case) -> Iterator[Finding]:
+    """Steps that are too long by what they do, or by all custom."""
+    yield from list(_seen_high(case)) or _above_custom(case)
+
+
+def too_low(case: Case) -> Iterator[Finding]:
+    """Steps that are too short by what they do, or by all custom."""
+    yield from list(_seen_low(case)) or _below_custom(case)
+
+
+def _seen_high(case: Case) -> Iterator[Finding]:
     """Loss that grows, bounces or leaps, with steps that promise more than they can keep."""
     if not len(case.finite) or not case.steps_seen:
         return
@@ -236,7 +248,7 @@ def _between(case: Case, one: float, other: float, verb: str) -> Remedy:
     return Remedy(words, {"lr": _round(case.lr * one)})
 
 
-def too_low(case: Case) -> Iterator[Finding]:
+def _seen_low(case: Case) -> Iterator[Finding]:
     """Loss that falls steadily but slowly, with steps that promise next to nothing."""
     if not len(case.finite) or case.broken or not case.steps_seen:
         return
@@ -248,7 +260,7 @@ def too_low(case: Case) -> Iterator[Finding]:
     evidence, tiny = _short(case)
     if evidence is None and case.stuck and case.steps >= limit("rate.many_steps"):
         yield from _as_drawn(case)  # single rows promise much of what the next ones take back
-    if evidence is None or case.steps < 10:
+    if evidence is None or case.steps < FEWEST:
         return
     one_slope = case.turning > limit("end.same_slope")  # longer steps lead where more would
     if (case.stuck or _rescaled(case)) and _goes_far(case) and not one_slope:
@@ -339,6 +351,51 @@ def _goes_far(case: Case) -> bool:
 def _rescaled(case: Case) -> bool:
     """Whether steps are as long as the rate, however small the gradients are."""
     return bool(case.optimizer) and "adam" in case.optimizer.kind.lower()
+
+
+def _has_custom(case: Case) -> bool:
+    """Whether it is an optimizer whose usual rates hardly depend on what is trained."""
+    return bool(case.optimizer) and any(name in case.optimizer.kind.lower() for name in SCALED)
+
+
+def _above_custom(case: Case) -> Iterator[Finding]:
+    """A rate that nobody gives several layers, unless most was learnt all the same."""
+    bar = limit("rate.custom_most")
+    layered = sum(len(w.shape) >= 2 for w in case.record.weights) > 1
+    if not _has_custom(case) or not layered or not case.lr > bar or not case.steps_seen:
+        return
+    if case.learnt > limit("rate.slow_learnt"):
+        return
+    evidence = Evidence(f"learning rate of {case.optimizer.kind}", case.lr, bar)
+    words = f"{_rate(case)} is higher than networks of several layers are trained with."
+    severity = "info" if np.isfinite(case.learnt) and not case.poor else "warning"
+    yield finding("CST101", severity, 0.75, words, _lower(case), evidence)
+
+
+def below_custom(case: Case) -> bool:
+    """Whether nobody gives so low a rate to weights that are still random.
+
+    Networks that are trained on have such rates, and the first steps of a warm-up.
+    """
+    if not _has_custom(case) or not 0 < case.lr < limit("rate.custom_least"):
+        return False
+    rates = [look.lr for look in case.looks if np.isfinite(look.lr)]
+    rises = len(rates) > 1 and rates[-1] > max(rates[0], limit("rate.half") * max(rates))
+    return not rises and not _was_trained(case)
+
+
+def _below_custom(case: Case) -> Iterator[Finding]:
+    """A rate that nobody gives random weights, unless most was learnt all the same."""
+    if not below_custom(case) or case.steps < FEWEST or case.broken or not case.steps_seen:
+        return
+    if case.learnt > limit("rate.slow_learnt"):
+        return
+    bar = limit("rate.custom_least")
+    evidence = Evidence(f"learning rate of {case.optimizer.kind}", case.lr, bar, above=False)
+    words = f"{_rate(case)} is lower than networks are trained with that begin at random weights."
+    severity = "error" if case.stuck else "warning"
+    remedy = _between(case, limit("rate.most_up"), 3.0, "Raise")
+    yield finding("CST102", severity, 0.85, words, remedy, evidence)
 
 
 def _short(case: Case) -> tuple[Evidence | None, bool]:

@@ -69,6 +69,12 @@ STEPS = {
     "rate.annealed": Limit(0.1, "published", "last rate over the highest; cosine ends at 0"),
     "rate.taken_back": Limit(1e-3, "chosen", "last rate of a schedule over the highest"),
     "rate.hundredth": Limit(0.01, "chosen", "rate over that, below which training has ended"),
+    "rate.custom_least": Limit(
+        4e-5, "chosen", "rate of Adam or RMSprop for random weights; 130 public networks from 1e-4"
+    ),
+    "rate.custom_most": Limit(
+        0.05, "chosen", "the same for several layers; 130 public networks to 0.032"
+    ),
     "rate.most_down": Limit(0.01, "chosen", "factor of the lowest rate that is proposed untried"),
     "rate.most_up": Limit(10.0, "chosen", "factor of the highest rate that is proposed untried"),
     "rate.half": Limit(0.5, "chosen", "share of the steps before that end"),
