@@ -1,6 +1,7 @@
 """How many threads a test has, what it draws, which are the tiny ones, and which need a GPU."""
 
 import gc
+import logging
 import os
 import random
 import signal
@@ -59,6 +60,10 @@ def pytest_collection_finish():
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)  # a 40th of the time was spent looking for garbage
     gc.enable()
+    # pytest gives its handlers to every logger that keeps its messages, thrice in each test: torch
+    # has fifty such.
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith("torch")]:
+        logging.getLogger(name).propagate = True
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "tests":
             for value in vars(module).values():
