@@ -243,6 +243,42 @@ def series(folder: Path) -> None:
     _put(folder / "data" / "series.txt", "\n".join(row.split(",", 1)[1] for row in rows) + "\n")
 
 
+def stories(folder: Path) -> None:
+    """Write who went where, and questions where somebody is, as the bAbI tasks have them."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    people, rooms = ("Ann", "Ben", "Eve", "Tom"), ("attic", "garden", "hall", "kitchen")
+    for part, count in (("train", 250), ("test", 50)):
+        lines = []
+        for _ in range(count):
+            at = {}
+            for number in range(1, 10):
+                if number % 3:
+                    who, room = rng.choice(people), rng.choice(rooms)
+                    at[who] = room
+                    lines.append(f"{number} {who} went to the {room}.")
+                else:
+                    asked = rng.choice(list(at))
+                    lines.append(f"{number} Where is {asked}? \t{at[asked]}\t1")
+        place = folder / "data" / "tasks_1-20_v1-2" / "en-10k"
+        _put(place / f"qa1_stories_{part}.txt", "\n".join(lines) + "\n")
+
+
+def clicks(folder: Path) -> None:
+    """Write 13 counts, 26 classes and a click in each row, and how many classes there are."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(3, 30, 26)
+    kinds = rng.integers(0, sizes, (2000, 26))
+    weights = rng.normal(size=(26, 30)) * (np.arange(26) < 8)[:, None]
+    clicked = weights[np.arange(26), kinds].sum(axis=1) + rng.logistic(size=2000) > 0
+    table = np.hstack([rng.poisson(2, (2000, 13)), kinds, clicked[:, None]])
+    _put(folder / "data" / "train.txt", "\n".join(",".join(map(str, row)) for row in table))
+    _put(folder / "data" / "feature_sizes.txt", ",".join(map(str, [1] * 13 + sizes.tolist())))
+
+
 def places(folder: Path) -> None:
     """Make the folders that a script saves into."""
     for name in ("samples", "results", "contents", "figs", "images", "data/diffusion_outputs10"):
@@ -271,6 +307,8 @@ FILES: dict[str, Callable[[Path], None]] = {
         digit_table,
         pairs,
         series,
+        stories,
+        clicks,
         places,
     )
 }
