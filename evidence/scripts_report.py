@@ -110,9 +110,13 @@ def _done(runs: dict[str, Any]) -> list[str]:
 
 
 def _is_harmless(name: str, runs: dict[str, Any]) -> bool:
-    """Whether the script trains the very same numbers with the fault, or as low a loss."""
+    """Whether the script trains the very same numbers with the fault, or as low a loss.
+
+    Some draw others in the scan: they are compared with the doctor's run of the script as it is.
+    """
     fine, faulty = runs["scan"], runs[name]
-    if name != "leak" and faulty["code"] == 0 and faulty.get("weights") == fine.get("weights"):
+    as_it_is = [runs[what].get("weights") for what in ("scan", "doctor")]
+    if name != "leak" and faulty["code"] == 0 and faulty.get("weights") in as_it_is:
         return True
     if name not in OF_THE_LOSS or not fine.get("losses"):
         return False

@@ -144,6 +144,8 @@ def test_symptoms_come_by_severity_and_then_by_confidence():
         ("CST209", "CST106"),
         ("CST207", "CST204"),
         ("CST404", "CST405"),
+        ("CST404", "CST204"),
+        ("CST108", "CST113"),
     ],
 )
 def test_the_thing_to_mend_stands_above_what_it_does(cause, symptom):

@@ -146,11 +146,12 @@ def test_the_runner_compares_and_plants(own, zygote, tmp_path):
 def test_a_fault_is_harmless_where_as_much_is_learnt():
     fine = {"code": 0, "weights": "w", "losses": [3.0, *[0.01] * 9]}
 
-    def planted(last, name="zero_weights"):
+    def planted(last, name="zero_weights", as_it_is="u"):
         faulty = {"code": 0, "weights": "v", "losses": [3.0, *[last] * 9], "findings": []}
-        runs = {"scan": fine, "doctor": {}, name: faulty}
+        runs = {"scan": fine, "doctor": {"weights": as_it_is}, name: faulty}
         return _planted(Script("own", "", "", "", "tune", "", ""), runs)
 
     assert planted(0.02) == []  # twice the loss, of which all but nothing is gone
     assert planted(0.5) == ["zero_weights"]
+    assert planted(0.5, as_it_is="v") == []  # draws other numbers in the scan
     assert planted(0.0, "in_order") == ["in_order"]  # whose loss is of other batches

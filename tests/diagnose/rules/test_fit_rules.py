@@ -261,6 +261,7 @@ def test_sums_over_other_numbers_of_rows_are_no_gap():
     record.validation.select([])
     assert len(ask(overfits, record)) == 1
     assert ask(overfits, set_head(record, reduction="sum")) == []
+    assert ask(overfits, set_head(record, reduction="none")) == []  # added up by hand
 
 
 def test_one_lucky_epoch_is_no_turn():

@@ -32,7 +32,7 @@ def test_each_pair_is_counted_and_a_network_without_any_activation_is_surer():
         look.units = []
     found = only(linear_in_a_row, record)
     assert found.evidence[0].value == 4
-    assert found.confidence > some.confidence
+    assert found.confidence > 0.9 > 0.7 > some.confidence  # most of what does harm stands above
 
 
 @pytest.mark.parametrize("width", [7, 8])

@@ -187,6 +187,14 @@ def test_one_output_for_several_columns_of_targets_is_found():
     assert found.remedy.text == "Give the last layer 3 outputs."
 
 
+def test_numbers_that_are_stretched_elsewhere_than_at_the_loss_say_nothing_of_outputs():
+    outputs = {"loss": "bce", "outputs": (ROWS, 784), "targets": (ROWS, 784)}
+    assert (
+        ask(wrong_size, set_head(regression(), broadcast=((ROWS, 1), (ROWS, 20)), **outputs)) == []
+    )
+    assert only(wrong_size, set_head(regression(), broadcast=((ROWS, 1), (ROWS, 784)), **outputs))
+
+
 def test_one_logit_for_several_classes_is_found():
     record = set_head(classification(), loss="bce_logits", outputs=(ROWS,))
     found = only(wrong_size, record)

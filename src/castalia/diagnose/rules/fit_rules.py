@@ -73,8 +73,8 @@ def _loss_gap(case: Case, known: Sequence[Evaluation]) -> tuple[list[Evidence], 
     rise = end / least if least > 0 else 1.0
     train = np.asarray([np.nan if e.train_loss is None else e.train_loss for e in known])
     train = np.maximum(train / (case.head.scale if case.head.scale > 0 else np.nan), 1e-12)
-    # Sums over other numbers of rows differ from the start.
-    rows = max(1.0, values[0] / train[0]) if case.head.reduction == "sum" else 1.0
+    # Sums over other numbers of rows, or by hand in another way, differ from the start.
+    rows = max(1.0, values[0] / train[0]) if case.head.reduction != "mean" else 1.0
     gap = np.nan if case.head.loss in WITHOUT_ZERO else last / train[-1] / rows
     falling = train[-1] < limit("fit.train_falls") * train[int(values.argmin())]
     risen: list[Evidence] = []

@@ -281,7 +281,9 @@ def wrong_size(case: Case) -> Iterator[Finding]:
     before, after = case.head.broadcast or ((), ())
     elementwise = case.head.loss in (*REGRESSIONS, "bce", "bce_logits")
     columns = len(before) == 2 and len(after) == 2 and before[0] == after[0] != after[1]
-    if elementwise and columns:
+    width = case.head.outputs[-1:]
+    elsewhere = len(case.head.outputs) == 2 and width not in (before[-1:], after[-1:])
+    if elementwise and columns and not elsewhere:
         yield _size(case, before[1], after[1], "fewer", 0.93, "error", "target columns")
         return
     if failed is not None and len(failed[0]) >= 2 and failed[2] >= failed[0][1]:
