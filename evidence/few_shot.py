@@ -184,8 +184,8 @@ def run(quick: bool = False) -> None:
         if key not in models:
             models[key] = make(ways, shots, quick, seconds).fit(X, y)
             if "OUT" in os.environ:
-                found = [models[key].estimator_.module_, getattr(models[key], "rates_", None)]
-                torch.save(found, Path(os.environ["OUT"]) / f"{name}-{ways}-{shots}.pt")
+                learnt = [models[key].estimator_.module_, getattr(models[key], "rates_", None)]
+                torch.save(learnt, Path(os.environ["OUT"]) / f"{name}-{ways}-{shots}.pt")
         found = ask(models[key], test, ways, shots, 20 if quick else EPISODES)
         error = 196 * float(np.std(found)) / len(found) ** 0.5
         epochs = len(models[key].estimator_.history_)

@@ -148,10 +148,14 @@ def _long(case: Case, ratio: float) -> list[Evidence]:
         what, value, bar = "share of the loss that one step promises", leap, limit("rate.leap")
     else:
         # Weights of a linear model begin near zero, so their first steps are large against them.
-        layered = sum(len(w.shape) >= 2 for w in case.record.weights) > 1
         what, bar = "update-to-weight ratio (median)", limit("rate.ratio")
-        value = ratio if layered else np.nan
+        value = ratio if _layered(case) else np.nan
     return [Evidence(what, value, bar)] if value > bar else []
+
+
+def _layered(case: Case) -> bool:
+    """Whether there are several weight matrices."""
+    return sum(len(w.shape) >= 2 for w in case.record.weights) > 1
 
 
 def _diverged(case: Case) -> list[Evidence]:
@@ -361,8 +365,7 @@ def _has_custom(case: Case) -> bool:
 def _above_custom(case: Case) -> Iterator[Finding]:
     """A rate that nobody gives several layers, unless most was learnt all the same."""
     bar = limit("rate.custom_most")
-    layered = sum(len(w.shape) >= 2 for w in case.record.weights) > 1
-    if not _has_custom(case) or not layered or not case.lr > bar or not case.steps_seen:
+    if not _has_custom(case) or not _layered(case) or not case.lr > bar or not case.steps_seen:
         return
     if case.learnt > limit("rate.slow_learnt"):
         return
