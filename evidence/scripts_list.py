@@ -15,7 +15,7 @@ from pathlib import Path
 from evidence.scripts_files import FILES
 
 LIST = Path(__file__).with_name("scripts.toml")
-HALVES = ("tune", "look", "fresh", "fourth", "fifth", "sixth", "seventh", "eighth")
+HALVES = ("tune", "look", "fresh", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 
 
 @dataclass(frozen=True)

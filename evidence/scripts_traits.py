@@ -90,18 +90,25 @@ def _reading(original: Callable[..., Any], traits: set[str]) -> Callable[..., An
 
 
 def _of_batches(loader: Any) -> set[str]:
+    import random
+
+    import numpy as np
     import torch
     from torch.utils.data import RandomSampler
 
     kinds = {"loader"}
     if isinstance(loader.sampler, RandomSampler):
         kinds.add("shuffled")
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()
     try:
-        state = torch.get_rng_state()
         row = loader.dataset[0]
-        torch.set_rng_state(state)
     except Exception:
         return kinds
+    finally:
+        for set_state, state in zip(
+            (torch.set_rng_state, np.random.set_state, random.setstate), states, strict=True
+        ):
+            set_state(state)
     if isinstance(row, (tuple, list)) and len(row) == 2:
         x, y = row
         kinds |= {"pictures"} if getattr(x, "is_floating_point", bool)() and x.ndim > 1 else set()
