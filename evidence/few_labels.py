@@ -130,7 +130,7 @@ class Line:
             scale = make_pipeline(StandardScaler(), PCA(min(256, *some.shape))).fit(some)
             codes = [scale.transform(received(model, view, place)) for view in moved(X)]
             folds = StratifiedGroupKFold(5, shuffle=True, random_state=0)
-            search = GridSearchCV(LogisticRegression(max_iter=200), penalties, cv=folds)
+            search = GridSearchCV(LogisticRegression(tol=1e-2, max_iter=100), penalties, cv=folds)
             search.fit(np.concatenate(codes), np.tile(y, 2 * len(MOVED)), groups=image)
             print(f"layer {place}: {search.best_params_}, {search.best_score_:.4f}", flush=True)
             if search.best_score_ > self.score:
