@@ -1,4 +1,7 @@
+"""Skorch's nets are watched by a callback; skorch is imported when a test needs it."""
+
 import pickle
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -6,20 +9,22 @@ import torch
 from sklearn.base import clone
 from torch import nn
 
-skorch = pytest.importorskip("skorch")
-from castalia.diagnose.integrations.skorch import DoctorCallback  # noqa: E402
-
 X, Y = np.random.default_rng(0).normal(size=(20, 3)).astype("float32"), np.arange(20) % 2
+
+
+def doctor_callback(**settings):
+    return import_module("castalia.diagnose.integrations.skorch").DoctorCallback(**settings)
 
 
 def net(callback):
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(3, 2), nn.Softmax(dim=1))
-    return skorch.NeuralNetClassifier(module, max_epochs=2, verbose=0, callbacks=[callback])
+    kind = import_module("skorch").NeuralNetClassifier
+    return kind(module, max_epochs=2, verbose=0, callbacks=[callback])
 
 
 def test_a_net_is_watched_and_its_history_told(doctors, said):
-    callback = DoctorCallback()
+    callback = doctor_callback()
     fitted = net(callback).fit(X, Y)
     (doctor,) = doctors
     assert doctor.module is fitted.module_
@@ -32,7 +37,7 @@ def test_a_net_is_watched_and_its_history_told(doctors, said):
 
 
 def test_going_on_with_a_net_is_a_training_of_its_own(doctors, said):
-    callback = DoctorCallback(mute=["CST112"])
+    callback = doctor_callback(mute=["CST112"])
     net(callback).fit(X, Y).partial_fit(X, Y)
     assert [len(doctor.epochs) for doctor in doctors] == [2, 2]
     assert callback.diagnosis.codes == ()
@@ -40,7 +45,7 @@ def test_going_on_with_a_net_is_a_training_of_its_own(doctors, said):
 
 
 def test_a_net_with_a_doctor_can_be_cloned_and_pickled_after_its_training():
-    fitted = net(DoctorCallback(mute=["CST207"])).fit(X, Y)
+    fitted = net(doctor_callback(mute=["CST207"])).fit(X, Y)
     again = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(again.predict(X), fitted.predict(X))
     twin = clone(fitted)
@@ -49,7 +54,7 @@ def test_a_net_with_a_doctor_can_be_cloned_and_pickled_after_its_training():
 
 
 def test_a_watched_training_ends_with_the_same_bits():
-    watched = net(DoctorCallback()).fit(X, Y).predict_proba(X)
+    watched = net(doctor_callback()).fit(X, Y).predict_proba(X)
     torch.manual_seed(0)
-    plain = net(DoctorCallback()).set_params(callbacks=[]).fit(X, Y).predict_proba(X)
+    plain = net(doctor_callback()).set_params(callbacks=[]).fit(X, Y).predict_proba(X)
     assert np.array_equal(watched, plain)

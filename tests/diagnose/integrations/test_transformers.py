@@ -1,10 +1,11 @@
+"""Trainers of transformers are watched by a callback; it is imported when a test needs it."""
+
+from importlib import import_module
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from transformers import Trainer, TrainingArguments
-
-from castalia.diagnose.integrations.transformers import DoctorCallback
 
 ROWS = [{"x": torch.randn(3), "labels": torch.tensor(i % 2)} for i in range(8)]
 
@@ -28,9 +29,14 @@ def accuracy(predicted):
     return {"accuracy": float((predicted.predictions.argmax(1) == predicted.label_ids).mean())}
 
 
+def doctor_callback():
+    return import_module("castalia.diagnose.integrations.transformers").DoctorCallback()
+
+
 def trainer(folder, callback, kind=Net, **settings):
     torch.manual_seed(0)
-    arguments = TrainingArguments(
+    transformers = import_module("transformers")
+    arguments = transformers.TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=2,
         per_device_train_batch_size=4,
@@ -42,7 +48,7 @@ def trainer(folder, callback, kind=Net, **settings):
         learning_rate=0.1,
         **settings,
     )
-    return Trainer(
+    return transformers.Trainer(
         kind(),
         arguments,
         train_dataset=ROWS,
@@ -54,7 +60,7 @@ def trainer(folder, callback, kind=Net, **settings):
 
 @pytest.mark.parametrize("settings", [{}, {"eval_on_start": True}], ids=["plain", "eval-on-start"])
 def test_a_trainer_is_watched_and_its_evaluations_told(doctors, said, tmp_path, settings):
-    callback = DoctorCallback()
+    callback = doctor_callback()
     one = trainer(tmp_path, callback, **settings)
     one.train()
     (doctor,) = doctors
@@ -75,7 +81,7 @@ def test_a_trainer_is_watched_and_its_evaluations_told(doctors, said, tmp_path, 
 
 
 def test_the_metric_for_the_best_model_is_the_score(doctors, tmp_path):
-    callback = DoctorCallback()
+    callback = doctor_callback()
     one = trainer(tmp_path, callback, metric_for_best_model="kappa", greater_is_better=True)
     one.compute_metrics = lambda predicted: {"accuracy": 0.1, "kappa": 0.7}
     one.train()
@@ -83,7 +89,7 @@ def test_the_metric_for_the_best_model_is_the_score(doctors, tmp_path):
 
 
 def test_a_training_that_breaks_can_still_be_diagnosed(doctors, tmp_path):
-    callback = DoctorCallback()
+    callback = doctor_callback()
     with pytest.raises(RuntimeError, match="broken"):
         trainer(tmp_path, callback, BrokenNet).train()
     assert callback.diagnosis.codes == ("CST112",)
@@ -95,4 +101,4 @@ def test_a_watched_training_ends_with_the_same_bits(tmp_path):
         one.train()
         return one.model.fc.weight.detach()
 
-    assert torch.equal(trained(DoctorCallback()), trained(None))
+    assert torch.equal(trained(doctor_callback()), trained(None))
