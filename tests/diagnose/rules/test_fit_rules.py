@@ -368,12 +368,14 @@ def test_labels_of_other_rows_are_a_cause_and_labels_of_these_rows_a_symptom():
     assert "Simple models" in found.summary
     assert holds(Case(record), "CST403", "CST101")
     assert not holds(Case(record), "CST101", "CST403")
+    assert not holds(Case(record), "CST301", "CST403")  # simple models do not meet the loss
     labels = np.concatenate(record.train.targets)
     inputs = np.concatenate(record.train.inputs)
     inputs[:, 0] = labels
     telling = set_rows(record, inputs)
     assert not Case(telling).barren
     assert holds(Case(telling), "CST101", "CST403")
+    assert holds(Case(telling), "CST301", "CST403")
 
 
 def test_decay_beyond_custom_is_a_remark_while_it_learns_and_a_finding_in_a_game():

@@ -116,6 +116,19 @@ def test_weights_far_from_their_fan_in_are_a_poor_start_where_nothing_is_learnt(
     assert only(poor_start, record).evidence[0].value == pytest.approx(rms * np.sqrt(8))
 
 
+def test_weights_all_beyond_custom_are_a_poor_start_of_a_normalised_network_too():
+    record = classification()
+    record.layers.append(Layer("1", "LayerNorm"))
+    names = [name for name in record.looks[0].weights if name.endswith("weight")]
+    for name in names[:-2]:
+        record.looks[0].weights[name] = above("start.huge")  # times a root of the fan-in
+    (evidence,) = only(poor_start, record).evidence
+    assert evidence.threshold == limit("start.huge")
+    for name in names[1:]:
+        record.looks[0].weights[name] = 0.3
+    assert ask(poor_start, record) == []  # one large layer of them, which is normalised
+
+
 def test_what_begins_beyond_all_custom_is_surer_than_what_is_only_large():
     large, drowned = poor(), poor()
     large.looks[0].weights["2.weight"] = above("start.large") / np.sqrt(8)

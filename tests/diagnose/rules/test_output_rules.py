@@ -173,6 +173,15 @@ def test_outputs_that_have_fallen_silent_are_only_mentioned():
     assert (found.code, found.severity) == ("CST306", "info")
 
 
+def test_some_of_a_set_of_answers_are_no_wrong_number_of_classes():
+    record = set_head(classification(0.7), outputs=(ROWS, 10))
+    nodes = np.array([1, 2, 5, 8])[np.arange(320) % CLASSES]
+    assert only(wrong_size, set_rows(record, targets=nodes)).severity == "info"
+    assert (
+        only(wrong_size, set_rows(record, targets=1 + np.arange(320) % CLASSES)).severity != "info"
+    )
+
+
 def test_classes_that_are_still_coming_in_do_not_make_the_output_too_large():
     record = set_head(classification(), outputs=(ROWS, 10))
     labels = np.arange(320) % CLASSES

@@ -20,6 +20,8 @@ WHATEVER_ELSE = ("CST108", "CST110", "CST112", "CST301", "CST302", "CST304", "CS
 OF_STEPS = ("CST101", "CST103", "CST104", "CST107", "CST113", "CST114", "CST503")
 # What a network shows whose rows say nothing about their targets.
 BY_NOTHING = {f"CST{n}" for n in (101, 102, 103, 104, 106, 107, 111, 113, 114, 401, 402, 404)}
+# Faults of the loss and of the batches, which no simple model meets.
+BEYOND_ROWS = ("CST209", "CST301", "CST302", "CST305")
 BY_HARM = ("CST101", "CST103", "CST104", "CST107", "CST306", "CST406")
 
 
@@ -34,6 +36,8 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     """Whether a cause may explain a symptom in this case, by their codes."""
     if "CST403" in (cause, symptom) and {cause, symptom} & BY_NOTHING:
         return case.barren == (cause == "CST403")
+    if symptom == "CST403" and cause in BEYOND_ROWS:
+        return not case.barren
     if symptom == "CST109" and drowned(case):
         return False  # so it began, whatever came later
     if cause == "CST109" and symptom in ("CST105", "CST501", "CST502"):

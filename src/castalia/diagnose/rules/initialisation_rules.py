@@ -105,7 +105,10 @@ def _scale(case: Case) -> list[Evidence]:
         return [Evidence(what, low, bar, above=False)]
     harmed = case.poor or case.broken
     bar = limit("start.large" if harmed else "start.huge")
-    return [Evidence(what, high, bar)] if high > bar and not case.normalised else []
+    if high > bar and not case.normalised:
+        return [Evidence(what, high, bar)]
+    bar = limit("start.huge")  # normalised results do not change, but steps are short beside these
+    return [Evidence(what, middle, bar)] if middle > bar else []
 
 
 def _biases(case: Case) -> list[Evidence]:

@@ -305,9 +305,9 @@ def wrong_size(case: Case) -> Iterator[Finding]:
     if len(values) < outputs and singles == 0 and counts.min() >= 5:
         unused = outputs - len(values)
         mild = unused == 1 and outputs > 3
-        severity = (
-            "info" if case.learnt > limit("outputs.learnt") else "warning"
-        )  # the others have fallen silent
+        scattered = values[-1] - values[0] >= len(values)  # some of a set of answers, not numbered
+        silent = case.learnt > limit("outputs.learnt")  # the others have fallen silent
+        severity = "info" if silent or scattered else "warning"
         yield _size(case, outputs, len(values), "more", 0.7 if mild else 0.88, severity)
 
 
