@@ -141,6 +141,7 @@ def test_symptoms_come_by_severity_and_then_by_confidence():
         ("CST201", "CST101"),
         ("CST301", "CST302"),
         ("CST302", "CST103"),
+        ("CST113", "CST103"),
         ("CST203", "CST201"),
         ("CST209", "CST106"),
         ("CST207", "CST204"),

@@ -252,6 +252,14 @@ def test_outputs_blown_up_by_their_targets_are_told():
     assert head_of(F.mse_loss(NET(X), REAL)).head.broadcast is None
 
 
+def test_pairs_of_rows_that_are_compared_by_their_lengths_are_not_blown_up():
+    lengths = nn.Linear(5, 3)(X).pow(2).sum(1, keepdim=True)
+    loss = (1 / (1 + lengths + torch.rand(1, 6))).mean()  # as a kernel of codes and draws
+    assert read_head(read_graph(loss, {})).head.broadcast is None
+    loss = (lengths - torch.rand(6)).square().mean()  # a sum that is an output is one
+    assert read_head(read_graph(loss, {})).head.broadcast == ((6, 1), (6, 6))
+
+
 @pytest.mark.parametrize(
     ("operation", "words"),
     [

@@ -112,6 +112,19 @@ def test_mean_and_spread_of_a_latent_code_are_found():
     np.testing.assert_array_equal(record.latent[1], spread.numpy())
 
 
+def test_codes_of_two_rows_are_no_mean_and_spread():
+    keeper, x, layers = RowKeeper(record := Record()), torch.randn(4, 3), nn.ModuleList()
+    layers.extend(nn.Linear(3, 2) for _ in range(2))
+    keeper.latent((x, layers[0](x), layers[0](-x)))
+    keeper.latent((x, layers[0](x).tanh(), layers[0](-x).tanh()))
+    assert record.latent is None
+    keeper.latent((x, layers[0](x), layers[1](x)))
+    assert record.latent is not None
+    keeper = RowKeeper(record := Record())
+    keeper.latent((x, *nn.Linear(3, 4)(x).chunk(2, dim=1)))
+    assert record.latent is not None
+
+
 def test_batches_of_a_validation_are_weighed_by_their_rows():
     record = Record()
     validating = ValidationLog(record, RowKeeper(record))

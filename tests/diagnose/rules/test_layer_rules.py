@@ -43,6 +43,11 @@ def test_a_factorised_layer_narrower_than_both_sides_is_meant(width):
     assert len(ask(linear_in_a_row, record)) == (width == 8)
 
 
+def test_the_first_term_of_a_sum_of_residual_blocks_may_feed_a_block():
+    assert ask(linear_in_a_row, feeding(("2", "4"), ("2", "8"), ("6", "8"))) == []
+    assert only(linear_in_a_row, feeding(("2", "4"), ("2", "8"))).where == "4"
+
+
 def test_layers_with_activations_between_are_left_alone():
     assert ask(linear_in_a_row, feeding()) == []
 

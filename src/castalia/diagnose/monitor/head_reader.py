@@ -219,13 +219,26 @@ def _known(main: Operation, above: list[Operation]) -> Ending:
 
 
 def _broadcast(above: list[Operation]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Shapes of the outputs before and after a constant blew them up."""
+    """Shapes of the outputs before and after a constant blew them up.
+
+    Lengths that are added are no outputs: pairs of rows are compared by them on purpose.
+    """
     for operation in above:
         if operation.kind in ELEMENTWISE and len(operation.inputs) == 1:
             before, after = operation.inputs[0].shape, operation.shape
-            if before and before != after and math.prod(after) > math.prod(before):
+            larger = before and before != after and math.prod(after) > math.prod(before)
+            lengths = operation.kind == "Add" and _is_sum(operation.inputs[0])
+            if larger and not lengths:
                 return before, after
     return None
+
+
+def _is_sum(operation: Operation) -> bool:
+    """Whether this is a sum over columns, with constants added or multiplied to it perhaps."""
+    source = _through(operation)
+    while source is not None and source.kind in ELEMENTWISE and len(source.inputs) == 1:
+        source = _through(source.inputs[0])
+    return source is not None and source.kind in ("Sum", "Mean", "LinalgVectorNorm")
 
 
 def _through(operation: Operation | None) -> Operation | None:

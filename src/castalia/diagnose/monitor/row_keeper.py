@@ -86,9 +86,25 @@ class RowKeeper:
             return
         matrices = [o for o in output if isinstance(o, Tensor) and o.ndim == 2]
         for mean, spread in zip(matrices[-2::-1], matrices[:0:-1], strict=True):
-            if mean.shape == spread.shape:
+            if mean.shape == spread.shape and not _of_one_layer(mean, spread):
                 self.record.latent = to_host(mean.detach()), to_host(spread.detach())
                 return
+
+
+def _of_one_layer(one: Tensor, other: Tensor) -> bool:
+    """Whether two results are of one layer that was called twice: the codes of two rows, say."""
+    first, second = one.grad_fn, other.grad_fn
+    return first is not second and bool(ours := _nearest(first)) and ours == _nearest(second)
+
+
+def _nearest(node: Any) -> set[int]:
+    """Return which parameters are nearest above a result, a few operations away at most."""
+    nodes = [node]
+    for _ in range(4):
+        nodes = [above for one in nodes if one is not None for above, _ in one.next_functions]
+        if found := {id(one.variable) for one in nodes if hasattr(one, "variable")}:
+            return found
+    return set()
 
 
 def inputs_of(value: Any) -> np.ndarray | None:

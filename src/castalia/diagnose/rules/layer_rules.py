@@ -18,11 +18,14 @@ def linear_in_a_row(case: Case) -> Iterator[Finding]:
     known = case.record.layers
     wider = {layer.name for layer in known if layer.kind.startswith("ConvTranspose")}
     layers = {layer for layer, kind, _ in structure if kind not in ("Embedding", "EmbeddingBag")}
+    # What is added to the results of other layers later is the first term of a sum, as of residual
+    # blocks, and cannot be multiplied into one layer.
+    terms = {below for _, _, feeders in structure if len(set(feeders)) > 1 for below in feeders}
     pairs = [
         (below, layer)
         for layer, _, feeders in structure
         for below in feeders
-        if below != layer and below not in wider and not _bottleneck(case, below, layer)
+        if below not in {layer, *wider, *terms} and not _bottleneck(case, below, layer)
     ]
     if not pairs:
         return
