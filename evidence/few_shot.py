@@ -9,10 +9,11 @@ asked for together, as there. Drawings are turned, moved and scaled a little in 
 names what is fitted, all by default: "ProtoNet", "MAML", or one row of them ("MAML 20 1"),
 FEW_SHOT_SECONDS how long each network is trained, FEW_SHOT_STEPS the inner steps of MAML,
 FEW_SHOT_VIEWS how far drawings are changed, "near" or "far", FEW_SHOT_POOLING what halves the maps
-of MAML's network: "max", or "stride" as in its paper. FEW_SHOT_MIRRORED adds mirror images of all
-classes as classes to train on. Networks are saved beside the figures where OUT is set. MAML is
-asked twice: as in its paper, and with every drawing of a test episode at five places, a pixel
-apart, where known ones are learnt from at all of them and asked ones get the mean answer.
+of MAML's network: "max", or "stride" as in its paper, FEW_SHOT_WIDTH the channels.
+FEW_SHOT_MIRRORED adds mirror images of all classes as classes to train on. Networks are saved
+beside the figures where OUT is set. MAML is asked twice: as in its paper, and with every drawing of
+a test episode at five places, a pixel apart, where known ones are learnt from at all of them and
+asked ones get the mean answer.
 """
 
 from __future__ import annotations
@@ -77,13 +78,13 @@ VIEWS = {"near": views(8, 0.06, 0.1), "far": views(15, 0.1, 0.2)}
 
 
 def convnet(quick: bool, seconds: float, **settings: Any) -> ConvNetClassifier:
-    """Four convolutions of 64 channels, as in both papers."""
+    """Four convolutions, of 64 channels as in both papers where nothing else is asked for."""
     clock = Clock(seconds)
     training = Training(
         schedule=clock, validation=0, watch=False, callbacks=[clock], clip=10.0,
         compile=bool(os.environ.get("FEW_SHOT_COMPILE")) or "auto",
     )  # fmt: skip
-    width = 8 if quick else 64
+    width = 8 if quick else int(os.environ.get("FEW_SHOT_WIDTH", 64))
     augment = VIEWS[os.environ.get("FEW_SHOT_VIEWS", "near")]
     own: dict[str, Any] = {"widths": (width,) * 4, "convs": 1, "augment": augment}
     return ConvNetClassifier(training=training, **own, **settings)
