@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import linecache
 from pathlib import Path
 
 import pytest
@@ -17,5 +18,6 @@ FILES = sorted(
 @pytest.mark.parametrize("file", FILES, ids=lambda file: ".".join(file.parts[1:]))
 def test_the_examples_run_as_shown(file, capsys):
     name = ".".join(file.parts).removesuffix(".__init__")
+    linecache.clearcache()  # for each docstring doctest resets a debugger, which checks every file
     done = doctest.testmod(importlib.import_module(name))
     assert done.failed == 0, capsys.readouterr().out
