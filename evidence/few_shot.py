@@ -210,10 +210,10 @@ def run(quick: bool = False) -> None:
             if "OUT" in os.environ:
                 learnt = [models[key].estimator_.module_, getattr(models[key], "rates_", None)]
                 torch.save(learnt, Path(os.environ["OUT"]) / f"{name}-{ways}-{shots}.pt")
-        episodes = 20 if quick else EPISODES
-        figures = percent(ask(models[key], test, ways, shots, episodes))
+        n = 20 if quick else EPISODES
+        figures = percent(ask(models[key], test, ways, shots, n))
         if ask is after_a_step:
-            shifted = percent(ask(models[key], test, ways, shots, episodes, PLACES))
+            shifted = percent(ask(models[key], test, ways, shots, n, PLACES))
             figures |= {f"{k}, five places": value for k, value in shifted.items()}
         return figures | {"epochs": len(models[key].estimator_.history_)}
 
