@@ -9,7 +9,8 @@ asked for together, as there. Drawings are turned, moved and scaled a little in 
 names what is fitted, all by default: "ProtoNet", "MAML", or one row of them ("MAML 20 1"),
 FEW_SHOT_SECONDS how long each network is trained, FEW_SHOT_STEPS the inner steps of MAML,
 FEW_SHOT_VIEWS how far drawings are changed, "near" or "far", FEW_SHOT_POOLING what halves the maps
-of MAML's network: "max", or "stride" as in its paper, FEW_SHOT_WIDTH the channels.
+of MAML's network: "max", or "stride" as in its paper, FEW_SHOT_WIDTHS the channels, such as
+"64,96,128,256", FEW_SHOT_QUERIES the rows of a class that a task of MAML asks for in training.
 FEW_SHOT_MIRRORED adds mirror images of all classes as classes to train on. Networks are saved
 beside the figures where OUT is set. MAML is asked twice: as in its paper, and with every drawing of
 a test episode at five places, a pixel apart, where known ones are learnt from at all of them and
@@ -84,9 +85,10 @@ def convnet(quick: bool, seconds: float, **settings: Any) -> ConvNetClassifier:
         schedule=clock, validation=0, watch=False, callbacks=[clock], clip=10.0,
         compile=bool(os.environ.get("FEW_SHOT_COMPILE")) or "auto",
     )  # fmt: skip
-    width = 8 if quick else int(os.environ.get("FEW_SHOT_WIDTH", 64))
+    named = "8,8,8,8" if quick else os.environ.get("FEW_SHOT_WIDTHS", "64,64,64,64")
+    widths = tuple(int(width) for width in named.split(","))
     augment = VIEWS[os.environ.get("FEW_SHOT_VIEWS", "near")]
-    own: dict[str, Any] = {"widths": (width,) * 4, "convs": 1, "augment": augment}
+    own: dict[str, Any] = {"widths": widths, "convs": 1, "augment": augment}
     return ConvNetClassifier(training=training, **own, **settings)
 
 
@@ -111,7 +113,7 @@ def start(ways: int, shots: int, quick: bool, seconds: float) -> MAML:
     steps = int(os.environ.get("FEW_SHOT_STEPS", 1 + many))
     return MAML(
         convnet(quick, seconds, batch_norm="own", pooling=pooling),
-        ways=ways, shots=shots, queries=5,
+        ways=ways, shots=shots, queries=int(os.environ.get("FEW_SHOT_QUERIES", 5)),
         inner_lr=0.4 / steps, inner_steps=steps, rates="learnt",
         tasks=2 if quick else 8 if many else 16, epochs=EPOCHS, lr=1e-3, random_state=0,
     )  # fmt: skip
