@@ -121,7 +121,7 @@ def maps(model: SelfSupervised, X: np.ndarray) -> list[np.ndarray]:
     return [torch.cat(seen[pool]).float().numpy() for pool in pools]
 
 
-class Line:
+class LinearProbe:
     """A linear discriminant of the maps after all stages, fitted to images moved and mirrored.
 
     Each stage gives so many principal components of images without labels. How far the covariance
@@ -137,12 +137,12 @@ class Line:
         ]
         codes = np.concatenate([self.codes(view) for view in moved(X)])
         image = np.tile(np.arange(len(X)), 2 * len(MOVED))
-        line = LinearDiscriminantAnalysis(solver="lsqr")
+        linear = LinearDiscriminantAnalysis(solver="lsqr")
         folds = StratifiedGroupKFold(5, shuffle=True, random_state=0)
-        self.line = GridSearchCV(line, {"shrinkage": [0.03, 0.1, 0.3]}, cv=folds)
-        self.line.fit(codes, np.tile(y, 2 * len(MOVED)), groups=image)
-        self.score = float(self.line.best_score_)
-        print(f"folds: {self.line.best_params_}, {self.score:.4f}", flush=True)
+        self.search = GridSearchCV(linear, {"shrinkage": [0.03, 0.1, 0.3]}, cv=folds)
+        self.search.fit(codes, np.tile(y, 2 * len(MOVED)), groups=image)
+        self.score = float(self.search.best_score_)
+        print(f"folds: {self.search.best_params_}, {self.score:.4f}", flush=True)
 
     def codes(self, X: np.ndarray) -> np.ndarray:
         """Return the principal components of all stages side by side."""
@@ -151,21 +151,21 @@ class Line:
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the answers for images."""
-        return self.line.predict_proba(self.codes(X))
+        return self.search.predict_proba(self.codes(X))
 
 
 def tried(name: str, quick: bool) -> float:
     """Return how often folds of the other seed's labels are right, after a short training."""
     X, y, every, _ = drawn(OTHER, quick)
     model = features(OTHER, name, 1 if quick else SHORT, every)
-    return Line(model, every, X, y).score
+    return LinearProbe(model, every, X, y).score
 
 
 def self_supervised(seed: int, quick: bool, name: str = "") -> float:
-    """Features of all images without labels, then a line."""
+    """Features of all images without labels, then a linear probe."""
     X, y, every, test = drawn(seed, quick)
     model = features(seed, name, 1 if quick else EPOCHS, every)
-    return right(Line(model, every, X, y).predict_proba, *test)
+    return right(LinearProbe(model, every, X, y).predict_proba, *test)
 
 
 def semi_supervised(seed: int, quick: bool) -> float:
