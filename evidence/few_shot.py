@@ -12,9 +12,10 @@ FEW_SHOT_VIEWS how far drawings are changed, "near" or "far", FEW_SHOT_POOLING w
 of MAML's network: "max", or "stride" as in its paper, FEW_SHOT_WIDTHS the channels, such as
 "64,96,128,256", FEW_SHOT_QUERIES the rows of a class that a task of MAML asks for in training.
 FEW_SHOT_MIRRORED adds mirror images of all classes as classes to train on. Networks are saved
-beside the figures where OUT is set. MAML is asked twice: as in its paper, and with every drawing of
-a test episode at five places, a pixel apart, where known ones are learnt from at all of them and
-asked ones get the mean answer.
+beside the figures where OUT is set; FEW_SHOT_START names one from which MAML's training goes on,
+and FEW_SHOT_LR its rate. MAML is asked twice: as in its paper, and with every drawing of a test
+episode at five places, a pixel apart, where known ones are learnt from at all of them and asked
+ones get the mean answer.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -33,11 +34,12 @@ from torch.func import functional_call, vmap
 
 from castalia.data.augment import Augment, Rotate, Shift, Zoom
 from castalia.models.meta import MAML, ProtoNet
+from castalia.models.meta.maml import StartAndRates
 from castalia.models.meta.prototype_network import prototype_scores
 from castalia.models.meta.starting_weights import adapted, task_loss
 from castalia.models.vision import ConvNetClassifier
 from castalia.objectives import CrossEntropy
-from castalia.train import Training
+from castalia.train import Callback, Training, TrainState
 from evidence.clock import EPOCHS, Clock
 from evidence.kept_figures import Kept
 from evidence.rows import folder, print_table
@@ -78,11 +80,28 @@ def views(angle: float, shift: float, zoom: float) -> Augment:
 VIEWS = {"near": views(8, 0.06, 0.1), "far": views(15, 0.1, 0.2)}
 
 
+class GoOn(Callback):
+    """Begin with the weights and rates of a network that was saved."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @torch.no_grad()
+    def on_fit_start(self, state: TrainState) -> None:
+        """Copy them."""
+        net, rates = torch.load(self.path, weights_only=False, map_location="cpu")
+        trained = cast(StartAndRates, state.net)
+        trained.net.load_state_dict(net.state_dict())
+        for name, rate in trained.rates().items():
+            rate.copy_(rates[name])
+
+
 def convnet(quick: bool, seconds: float, **settings: Any) -> ConvNetClassifier:
     """Four convolutions, of 64 channels as in both papers where nothing else is asked for."""
-    clock = Clock(seconds)
+    clock, start = Clock(seconds), os.environ.get("FEW_SHOT_START")
     training = Training(
-        schedule=clock, validation=0, watch=False, callbacks=[clock], clip=10.0,
+        schedule=clock, validation=0, watch=False, clip=10.0,
+        callbacks=[clock, GoOn(start)] if start else [clock],
         compile=bool(os.environ.get("FEW_SHOT_COMPILE")) or "auto",
     )  # fmt: skip
     named = "8,8,8,8" if quick else os.environ.get("FEW_SHOT_WIDTHS", "64,64,64,64")
@@ -115,7 +134,8 @@ def start(ways: int, shots: int, quick: bool, seconds: float) -> MAML:
         convnet(quick, seconds, batch_norm="own", pooling=pooling),
         ways=ways, shots=shots, queries=int(os.environ.get("FEW_SHOT_QUERIES", 5)),
         inner_lr=0.4 / steps, inner_steps=steps, rates="learnt",
-        tasks=2 if quick else 8 if many else 16, epochs=EPOCHS, lr=1e-3, random_state=0,
+        tasks=2 if quick else 8 if many else 16, epochs=EPOCHS, random_state=0,
+        lr=float(os.environ.get("FEW_SHOT_LR", 1e-3)),
     )  # fmt: skip
 
 
