@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint  # what fsdp imports, once and not in each of fifteen processes
 from typer.testing import CliRunner
 
 from castalia import Callback, MLPClassifier, MLPRegressor, Training
