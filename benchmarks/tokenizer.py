@@ -43,7 +43,8 @@ def _invented(characters: int) -> list[str]:
     """Words of Zipf's frequencies."""
     rng = np.random.default_rng(0)
     letters = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
-    known = ["".join(rng.choice(letters, rng.integers(2, 11))) for _ in range(50_000)]
+    sizes = rng.integers(2, 11, min(50_000, characters // 10))
+    known = ["".join(rng.choice(letters, size)) for size in sizes]
     chance = 1 / np.arange(1, len(known) + 1)
     drawn = rng.choice(len(known), size=characters // 7, p=chance / chance.sum())
     return [known[i] for i in drawn]
