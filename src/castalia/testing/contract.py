@@ -40,7 +40,7 @@ __all__ = ["CHECKS", "ContractBroken", "make", "run_contract"]
 SECTIONS = ("Attributes", "Shapes", "Notes", "References", "See Also", "Examples")
 ROWS = 40  # of images and texts, where quality does not matter
 ASKED = 10  # rows that a fitted model answers, where one would do
-HARDLY = {"epochs": 2, "members": 2, "rounds": 1, "local_epochs": 1}
+HARDLY = {"epochs": 2, "pretrain_epochs": 1, "members": 2, "rounds": 1, "local_epochs": 1}
 
 
 class ContractBroken(CastaliaError, AssertionError):

@@ -168,7 +168,7 @@ def test_sequences_of_groups_are_classified_and_predicted_by_group(tmp_path):
         run=tmp_path / "run",
         seeds=1,
         boosting_rounds=5,
-        settings={"epochs": 3},
+        settings={"epochs": 3, "hidden": 16},
     )
     pa.parquet.write_table(logs(), plan.data)
     assert type(open_data(plan)) is LabelledSequences

@@ -26,7 +26,8 @@ def test_a_folder_of_sounds_is_fitted_predicted_and_judged(tmp_path):
     home = sounds(tmp_path / "sounds")
     (home / "low" / "broken.wav").write_bytes(b"RIFF")
     settings = {"epochs": 2, "hidden": 8}
-    plan = FitPlan(data=home, run=tmp_path / "run", seeds=1, boosting_rounds=5, settings=settings)
+    quick = {"seeds": 1, "boosting_rounds": 5, "preflight_seconds": 0, "settings": settings}
+    plan = FitPlan(data=home, run=tmp_path / "run", **quick)
     opened = open_data(plan)
     assert isinstance(opened, LabelledSequences)
     assert any("broken.wav" in note for note in opened.notes)

@@ -18,7 +18,7 @@ TRAIN, TEST = X[:800], X[800:]
 
 @pytest.fixture(scope="module")
 def flow():
-    return NormalizingFlow(depth=4, hidden=(32,), lr=5e-3, epochs=30, random_state=0).fit(TRAIN)
+    return NormalizingFlow(depth=4, hidden=(32,), lr=5e-3, epochs=20, random_state=0).fit(TRAIN)
 
 
 def test_a_flow_is_likelier_than_a_mixture_and_a_kernel_density(flow):
