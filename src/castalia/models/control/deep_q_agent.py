@@ -279,7 +279,7 @@ class DQN(Agent):
     Examples
     --------
     >>> from castalia.models.control import DQN, GridWorld
-    >>> agent = DQN(epochs=30, steps=16, copies=4, updates=30, hidden=(16,), batch_size=32,
+    >>> agent = DQN(epochs=15, steps=16, copies=4, updates=30, hidden=(16,), batch_size=32,
     ...             lr=1e-2, random_state=0)
     >>> agent.fit(GridWorld(["S.", "HG"])).predict([0, 1]).tolist()  # right, then down
     [1, 2]

@@ -74,7 +74,7 @@ class RNNForecaster(Forecaster):
     --------
     >>> import numpy as np
     >>> series = np.sin(np.arange(400) / 5)
-    >>> model = RNNForecaster(horizon=5, context=30, hidden=16, epochs=15, lr=0.01, random_state=0)
+    >>> model = RNNForecaster(horizon=5, context=30, hidden=16, epochs=8, lr=0.01, random_state=0)
     >>> ahead = model.fit(series).predict(series)
     >>> ahead.shape, bool(np.abs(ahead[:, 0] - np.sin(np.arange(400, 405) / 5)).max() < 0.2)
     ((5, 1), True)
@@ -154,7 +154,7 @@ class TemporalConvNet(Forecaster):
     >>> import numpy as np
     >>> series = np.sin(np.arange(400) / 5)
     >>> model = TemporalConvNet(
-    ...     horizon=5, context=30, hidden=16, depth=3, epochs=15, lr=0.01, random_state=0
+    ...     horizon=5, context=30, hidden=16, depth=3, epochs=6, lr=0.01, random_state=0
     ... )
     >>> model.fit(series).score(series) > 0.8
     True
@@ -311,7 +311,7 @@ class TransformerForecaster(Forecaster):
     >>> import numpy as np
     >>> series = np.sin(np.arange(300) / 5)
     >>> model = TransformerForecaster(
-    ...     horizon=5, context=32, patch=8, every=8, dim=16, depth=1, epochs=10, lr=0.01,
+    ...     horizon=5, context=32, patch=8, every=8, dim=16, depth=1, epochs=2, lr=0.01,
     ...     random_state=0,
     ... )
     >>> model.fit(series).predict(series).shape

@@ -84,7 +84,7 @@ class RNNClassifier(ReadsSequences, Classifier, RecurrentEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = [rng.normal(size=(rng.integers(3, 9), 1)) for _ in range(200)]
     >>> y = np.array([int(x[0, 0] > 0) for x in X])  # what came first
-    >>> model = RNNClassifier(hidden=16, epochs=40, lr=0.01, random_state=0).fit(X, y)
+    >>> model = RNNClassifier(hidden=16, epochs=20, lr=0.01, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
     """
@@ -149,7 +149,7 @@ class RNNRegressor(ReadsSequences, Regressor, RecurrentEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = [rng.normal(size=(rng.integers(4, 12), 1)) for _ in range(100)]
     >>> y = [np.cumsum(x) for x in X]  # at every step
-    >>> model = RNNRegressor(hidden=16, epochs=60, lr=0.02, random_state=0).fit(X, y)
+    >>> model = RNNRegressor(hidden=16, epochs=30, lr=0.02, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9, len(model.predict(X)[0]) == len(X[0])
     (True, True)
     """

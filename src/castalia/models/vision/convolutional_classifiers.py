@@ -84,7 +84,7 @@ class ConvNetClassifier(Transferable, ImageClassifier):
     --------
     >>> from castalia.testing.toys import stripes
     >>> X, y = stripes()
-    >>> model = ConvNetClassifier(widths=(8, 16), convs=1, epochs=10, lr=0.01, random_state=0)
+    >>> model = ConvNetClassifier(widths=(8, 16), convs=1, epochs=5, lr=0.01, random_state=0)
     >>> model.fit(X, y).score(X, y) > 0.95
     True
     """
@@ -149,7 +149,7 @@ class LeNetClassifier(Transferable, ImageClassifier):
     --------
     >>> from castalia.testing.toys import stripes
     >>> X, y = stripes()
-    >>> LeNetClassifier(epochs=15, lr=0.01, random_state=0).fit(X, y).score(X, y) > 0.95
+    >>> LeNetClassifier(epochs=8, lr=0.01, random_state=0).fit(X, y).score(X, y) > 0.95
     True
     """
 
@@ -414,7 +414,7 @@ class ResNetClassifier(ByRecipe, Transferable, ImageClassifier):  # type: ignore
     --------
     >>> from castalia.testing.toys import stripes
     >>> X, y = stripes()
-    >>> model = ResNetClassifier(depth=8, width=8, epochs=6, lr=0.01, random_state=0)
+    >>> model = ResNetClassifier(depth=8, width=8, epochs=4, lr=0.01, random_state=0)
     >>> model.fit(X, y).score(X, y) > 0.95
     True
     """

@@ -188,7 +188,7 @@ class UNetSegmenter(ImageSegmenter):
     --------
     >>> from castalia.testing import toy
     >>> X, y = toy("shapes")  # grey images (64, 24, 24) and their masks
-    >>> model = UNetSegmenter(widths=(8, 16), epochs=8, batch_size=8, lr=0.02, random_state=0)
+    >>> model = UNetSegmenter(widths=(8, 16), epochs=6, batch_size=8, lr=0.02, random_state=0)
     >>> model.fit(X, y).score(X, y) > 0.8
     True
     """
