@@ -136,7 +136,7 @@ def test_cross_validation_chooses_a_dropout_rate_near_the_oracle_s():
     rng = np.random.default_rng(1)
     X, new = rng.normal(size=(60, 8)), rng.normal(size=(2000, 8))
     y = X[:, 0] + rng.normal(size=60)
-    net = MLPRegressor(hidden=(64,), epochs=150, lr=1e-2, random_state=0,
+    net = MLPRegressor(hidden=(64,), epochs=80, lr=1e-2, random_state=0,
                        training=Training(validation=0))  # fmt: skip
     grid = [0.0, 0.2, 0.4, 0.6, 0.8]
     risk = [
