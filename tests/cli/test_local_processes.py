@@ -1,5 +1,6 @@
 """``--workers N``: the same command in N processes, and their exit code."""
 
+import signal
 import sys
 
 import pytest
@@ -7,6 +8,16 @@ from typer.testing import CliRunner
 
 from castalia.cli.app import app
 from castalia.cli.local_processes import in_processes
+
+
+@pytest.fixture(autouse=True)
+def signals_are_put_back():
+    """torchrun's handlers stay where it ran, in a process that ends; this one has more to test."""
+    heard = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    before = {name: signal.getsignal(name) for name in heard}
+    yield
+    for name, handler in before.items():
+        signal.signal(name, handler)
 
 
 @pytest.mark.parametrize("code", [0, 75])
