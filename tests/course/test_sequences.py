@@ -175,7 +175,6 @@ def attending():
 
 
 @cache
-@cache
 def lagged(kind, lag):
     """Train to say the symbol some steps before; return accuracies at this length and at thrice."""
     torch.manual_seed(0)
