@@ -12,6 +12,7 @@ from torch.testing import assert_close
 
 import castalia
 from castalia import (
+    ConvNetClassifier,
     MLPClassifier,
     MLPRegressor,
     MultiTask,
@@ -20,6 +21,7 @@ from castalia import (
     SemiSupervised,
     Training,
 )
+from castalia.data.augment import Flip
 from castalia.errors import InvalidParameter
 from castalia.models.strategies.hidden_features import WithPart, copy_trunk, features_of
 from castalia.models.strategies.multi_task import LogVariances, MultiTaskLoss
@@ -224,6 +226,31 @@ def test_features_of_rows_without_labels_beat_two_labels_of_each_digit_alone():
     first, second = (list(each.module_.parameters()) for each in (model, other))
     assert_close(first[0], second[0], rtol=0, atol=0)
     assert not torch.equal(first[-2], second[-2])
+
+
+def test_maps_of_every_resolution_are_features_that_need_no_other_fit():
+    X = load_digits().images
+    net = ConvNetClassifier(widths=(4, 6), convs=1, epochs=1, training=PLAIN)
+    model = SelfSupervised(net, view=Flip(), random_state=0).fit(X[:64])
+    last = model.transform(X[:5])
+    found = model.set_params(features="maps").transform(X[:5])
+    trained = model.estimator_.module_.eval()
+    (x,) = model._blocks(model._checked(X[:5]))
+    with torch.no_grad():
+        first = trained.features.stage1(x)
+        second = trained.features.stage2(trained.features.pool1(first))
+    places = nn.functional.adaptive_avg_pool2d(first, 7).flatten(1)  # of 8 x 8
+    maps = torch.cat([places, second.flatten(1), torch.from_numpy(last)], dim=1)
+    assert_close(torch.from_numpy(found), maps)
+
+
+def test_a_network_without_maps_has_none_to_give():
+    X, _ = moons(40)
+    model = SelfSupervised(clone(NET).set_params(epochs=1), features="maps", random_state=0).fit(X)
+    with pytest.raises(
+        InvalidParameter, match="`features` must be 'last' where the network has no maps, as that"
+    ):
+        model.transform(X)
 
 
 def test_a_representation_is_kept_while_the_last_layer_is_fitted():

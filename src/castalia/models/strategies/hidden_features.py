@@ -1,4 +1,4 @@
-"""What a network knows just before its last layer, whatever its class."""
+"""What a network knows before its last layer, whatever its class."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d
 
 from castalia.errors import InvalidParameter
 
-__all__ = ["WithPart", "copy_trunk", "features_of", "last_layer"]
+__all__ = ["WithPart", "copy_trunk", "features_of", "last_layer", "maps_of"]
+
+PLACES = 7  # a side of a map; larger ones are averaged
 
 
 def last_layer(net: nn.Module) -> nn.Linear:
@@ -35,6 +38,31 @@ def features_of(net: nn.Module, x: Any) -> tuple[Tensor, Tensor]:
     finally:
         handle.remove()
     return seen[0], outputs
+
+
+def maps_of(net: nn.Module, x: Tensor) -> list[Tensor]:
+    """Return the last maps at every resolution, (B, C) times at most 7 x 7 places, flattened.
+
+    >>> net = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+    >>> [tuple(maps.shape) for maps in maps_of(net, torch.zeros(5, 1, 8, 8))]  # 7 x 7 and 4 x 4
+    [(5, 98), (5, 32)]
+    """
+    found: dict[torch.Size, Tensor] = {}
+
+    def keep(module: nn.Module, _: Any, output: Any) -> None:
+        if isinstance(output, Tensor) and output.ndim == 4:
+            found[output.shape[2:]] = output
+
+    handles = [module.register_forward_hook(keep) for module in net.modules()]
+    try:
+        net(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return [
+        adaptive_avg_pool2d(maps, (min(PLACES, height), min(PLACES, width))).flatten(1)
+        for (height, width), maps in found.items()
+    ]
 
 
 class WithPart(nn.Module):
