@@ -4,9 +4,8 @@ Five seeds draw the labelled images, sixty of each class. supervised: the networ
 with random crops and flips; self-supervised: features by two views of every image, then a linear
 discriminant on the maps of the labelled ones, moved and mirrored; semi-supervised: two views of
 every image get the same answer. All three answer with the mean over a test image, moved and
-mirrored. Views, network and probe were chosen on training images (RESULTS.md): the test images
-decide nothing. CASTALIA_JOBS seeds are fitted side by side, FEW_LABELS names one of the three, and
-EPOCHS how long features are learnt.
+mirrored. Views, network and probe were chosen on training images (RESULTS.md). CASTALIA_JOBS seeds
+are fitted side by side, FEW_LABELS names one of the three, and EPOCHS how long features are learnt.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from castalia.errors import InvalidParameter
 
 __all__ = ["WithPart", "copy_trunk", "features_of", "last_layer", "maps_of"]
 
-PLACES = 7  # a side of a map; larger ones are averaged
+PLACES = 7  # of a side of a map, at most
 
 
 def last_layer(net: nn.Module) -> nn.Linear:
@@ -41,7 +41,7 @@ def features_of(net: nn.Module, x: Any) -> tuple[Tensor, Tensor]:
 
 
 def maps_of(net: nn.Module, x: Tensor) -> list[Tensor]:
-    """Return the last maps at every resolution, (B, C) times at most 7 x 7 places, flattened.
+    """Return the last maps at every resolution, averaged to 7 x 7 at most, (B, C h w) each.
 
     >>> net = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
     >>> [tuple(maps.shape) for maps in maps_of(net, torch.zeros(5, 1, 8, 8))]  # 7 x 7 and 4 x 4

@@ -174,7 +174,7 @@ class SelfSupervised(Neural, Ensemble):
     features
         What ``transform`` gives: ``"last"``, what the last layer receives, or ``"maps"``, the last
         maps of a convolutional network at every resolution, averaged to 7 x 7 places where there
-        are more. Maps are thousands of columns and know more that views differ in.
+        are more: thousands of columns. Changing it needs no new fit.
 
     Attributes
     ----------
@@ -270,7 +270,7 @@ class SelfSupervised(Neural, Ensemble):
             return torch.cat(maps, dim=1)
         raise InvalidParameter(
             f"SelfSupervised: `features` must be 'last' where the network has no maps, as that of "
-            f"{type(self.estimator_).__name__}; got 'maps'."
+            f"{type(self.estimator_).__name__}; got 'maps'. Changing it needs no new fit."
         )
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
